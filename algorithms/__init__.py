@@ -1,8 +1,8 @@
-"""What solves the models of `precomp_games`.
+"""Solvers of the models in `precomp_games`.
 
-Correlated equilibria have a face of their own, `precomp_games.algorithms.efce`, and so have players with
-limited lookahead, `precomp_games.algorithms.lookahead`, and searches with a budget,
-`precomp_games.algorithms.search`. Results and parts of them that nobody needs to name stand in their modules.
+Correlated equilibria (`precomp_games.algorithms.efce`), players with limited lookahead
+(`precomp_games.algorithms.lookahead`) and searches with a budget (`precomp_games.algorithms.search`) have
+packages of their own. Results and parts of them that nobody needs to name stay in their modules.
 """
 
 if __name__ != "precomp_games.algorithms":

@@ -73,7 +73,7 @@ def _highs() -> Any:
 
 
 def unit(greatest: float = 0.0, *, one: float = 0.0) -> float:
-    """What a program's utilities are multiplied with, a power of two: HiGHS's tolerances are no shares.
+    """Return the power of two that scales a program's utilities: HiGHS's tolerances are absolute.
 
     HiGHS drops coefficients below 1e-9 and is content with errors of that size, and probabilities of coming
     to a history make coefficients small. So utilities are made large, and the answer is the same whatever
@@ -130,7 +130,7 @@ class Clock:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProgramSolution:
-    """What HiGHS found.
+    """A solution that HiGHS found.
 
     Attributes:
       status: "optimal", "infeasible" or "time_limit".
@@ -155,7 +155,7 @@ class ProgramSolution:
 
     @property
     def found(self) -> bool:
-        """Whether there is an `x`."""
+        """Return whether there is an `x`."""
         return self.objective > -math.inf
 
 
@@ -295,7 +295,7 @@ class Program:
         return highs
 
     def _read(self, highs: highspy.Highs) -> ProgramSolution | None:
-        """What was found; None where HiGHS failed."""
+        """Return the solution; None where HiGHS failed."""
         kinds, status = _highs().HighsModelStatus, highs.getModelStatus()
         info, solution = highs.getInfo(), highs.getSolution()
         nodes = max(0, int(info.mip_node_count)) if self.integers else 0

@@ -30,7 +30,7 @@ from precomp_games.policies.rows import check_infoset_keys
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PlayerSequences:
-    """One player's information sets and sequences.
+    """Information sets and sequences of one player.
 
     Attributes:
       parent: int32[m], the sequence that leads to an information set; -1 for number 0.
@@ -124,7 +124,7 @@ class PlayerSequences:
         return np.asarray(probabilities)
 
     def behavior(self, plan: np.ndarray) -> dict[str, dict[int, float]]:
-        """The same as {information state: {action: probability}}."""
+        """Return a realization plan as a behavioral strategy {information state: {action: probability}}."""
         rows = np.split(self.probabilities(plan), self.first[1:-1])
         return {
             key: dict(zip(self.actions(k), rows[k].tolist(), strict=True)) for key, k in self.index.items()

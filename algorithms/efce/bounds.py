@@ -113,14 +113,14 @@ class RowLayout:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PlayerRows(RowLayout):
-    """What the rows and caps are worth under a plan, and what bounds a refinement must keep.
+    """Values of one player's rows and caps under a plan, and the bounds that a refinement must keep.
 
     Attributes:
       origin: int64[R], the inherited row that each comes from, -1 for none.
-      value: float64[R], following.
-      cap_value: float64[C], deviating.
-      lower: float64[R], of following. upper: float64[C], of deviating. Infinite where there is nothing to
-        keep.
+      value: float64[R], the value of following the recommendations.
+      cap_value: float64[C], the value of deviating.
+      lower: float64[R], bounds on following. upper: float64[C], bounds on deviating. Infinite where there is
+        nothing to keep.
     """
 
     origin: npt.NDArray[np.int64]
@@ -132,7 +132,7 @@ class PlayerRows(RowLayout):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RowMembers:
-    """What each cap is the sum of.
+    """The terms that each cap sums up.
 
     Attributes:
       head_set, head_cap: int64, sets of the player's deviations inside the subgame, and the cap of each.
@@ -149,7 +149,7 @@ class RowMembers:
 
     @classmethod
     def of(cls, pairs: RelevantPairs, deviations: Deviations, player: int, kind: BoundsKind) -> RowMembers:
-        """Those of the one subgame that the pairs' game holds; `deviations` are those inside it."""
+        """Return the members of the one subgame in the pairs' game; `deviations` are those inside it."""
         form = pairs.game.players[player]
         trunk_sets = int((form.label < 0).sum())  # they come first
         trunk_sequences = int(form.first[trunk_sets])
@@ -242,7 +242,7 @@ class SubgameBounds:
 
 
 class _TrunkRows(NamedTuple):
-    """One player's rows and caps of all subgames, one subgame after the other; as `PlayerRows`."""
+    """One player's rows and caps of all subgames, subgame by subgame; fields as in `PlayerRows`."""
 
     sequence: npt.NDArray[np.int64]
     origin: npt.NDArray[np.int64]
@@ -254,14 +254,14 @@ class _TrunkRows(NamedTuple):
 
     @classmethod
     def of(cls, parts: Sequence[PlayerRows]) -> _TrunkRows:
-        """Those of the subgames."""
+        """Concatenate the rows of the subgames."""
         rows = cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls._fields))
         before = np.cumsum([0, *(len(part.sequence) for part in parts[:-1])])
         return rows._replace(cap_row=rows.cap_row + np.repeat(before, [len(part.cap_row) for part in parts]))
 
 
 class _TrunkValues:
-    """What the blueprint is worth to one player in the trunk: its own leaves, and the rows of all subgames.
+    """Values of the blueprint for one player in the trunk, from its own leaves and the rows of all subgames.
 
     Attributes:
       plan: The blueprint on the trunk.
@@ -330,7 +330,7 @@ def trunk_bounds(
 def _share(
     plan: CorrelationPlan, player: int, parts: Sequence[PlayerRows], inherited: Inherited | None
 ) -> list[PlayerRows]:
-    """One player's rows of each subgame, with their bounds."""
+    """Return one player's rows of each subgame, with their bounds."""
     values = _TrunkValues(plan, player, parts)
     form, rows = plan.game.players[player], values.rows
     deviations, v, children = values.deviations, values.v, values.children
@@ -374,7 +374,7 @@ class Inherited(NamedTuple):
     bounds: SubgameBounds
 
     def frozen(self, player: int) -> int:
-        """How many sequences the trunk before the base subgame has; they come first."""
+        """Return the number of sequences in the trunk before the base subgame; they come first."""
         form = self.base.players[player]
         return int(form.first[(form.label < 0).sum()])
 

@@ -1,4 +1,4 @@
-"""What a refined subgame must keep: the problem, its constraints as flat arrays, and what violates them.
+"""The refinement problem of a subgame: its constraints as flat arrays, and their violations.
 
 A plan of the subgame stays in Xi, and
 
@@ -93,7 +93,7 @@ class RefinementProblem(Shown):
         return NormalizedConstraints.of(self).violation(plan.xi)
 
     def normalize(self) -> tuple[RefinementProblem, Units]:
-        """The same problem, with the same solutions, where the subgame's utilities lie within [-1, 1].
+        """Return an equivalent problem in which the subgame's utilities lie within [-1, 1], and its units.
 
         Utilities are scaled for each player, and centered where bounds allow it: "paper" and "separate" ones
         change with a constant that is added to all utilities, and then it stays.
@@ -126,7 +126,7 @@ class RefinementProblem(Shown):
 
 
 class Units(NamedTuple):
-    """What a normalized problem is measured in.
+    """Units in which a normalized problem measures utilities.
 
     Attributes:
       center: float64[2], for each player the utility that is 0 there.
@@ -138,7 +138,7 @@ class Units(NamedTuple):
 
     @property
     def welfare(self) -> float:
-        """What welfare is measured in: the larger scale."""
+        """Unit of welfare: the larger scale."""
         return float(self.scale.max())
 
     def normalized_welfare(self, utility: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -147,12 +147,12 @@ class Units(NamedTuple):
 
 
 class PlayerConstraints(NamedTuple):
-    """One player's constraints, in the problem's units; a tuple, so that numba takes it.
+    """Constraints of one player, in the problem's units; a tuple, so that numba takes it.
 
     Arms are numbered as above: triggers, rows, caps; -1 stands for none.
 
     Attributes:
-      deviations: Those whose lower information set is in the subgame.
+      deviations: Groups whose lower information set is in the subgame.
       allowed: float64[A], what (A) lets the delta be of each trigger in the subgame that leaves a choice.
       bound: float64[arms], 0 for (A), lower bounds of (B), less upper bounds of (C); -infinity where there is
         nothing to keep.
@@ -255,7 +255,7 @@ class NormalizedConstraints(NamedTuple):
 
 
 class DeviatorState(NamedTuple):
-    """One player's regrets of deviating, and buffers.
+    """Regrets of one player for deviating, and buffers.
 
     Attributes:
       regret, play, value: float64 or float32[lanes].
@@ -291,7 +291,7 @@ class DeviatorState(NamedTuple):
 
 @kernel
 def evaluate(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray, predict: float) -> None:
-    """What each constraint is violated by, deviating as regrets say; and the regrets of deviating."""
+    """Compute each constraint's violation when deviations follow the regrets, and update these regrets."""
     deviations = side.deviations
     leaf_values(deviations, xi, work.value)
     through, triggers, actions = deviations.through, deviations.num_triggers, deviations.num_actions
@@ -338,7 +338,7 @@ def evaluate(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray, predi
 
 @kernel
 def evaluate_best(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray) -> None:
-    """The same with best deviations; nothing is learned."""
+    """Compute each constraint's violation under best deviations; no regrets are updated."""
     leaf_values(side.deviations, xi, work.value)
     respond(side.deviations, work.value, work.sets)
     _arm_gains(side, work, xi)

@@ -111,7 +111,7 @@ def _groups(key: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 class TrunkConnections:
-    """The same for triangles that lie in several parts of a game, which are held one at a time.
+    """Connections of the trunk by triangles that lie in several parts of a game, held one at a time.
 
     All four sets of such a triangle come right after sequences of the trunk.
     """
@@ -187,7 +187,7 @@ class RelevantPairs(Shown):
         return cls(game, first, second, start, np.maximum(own, other), codes)
 
     def __len__(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         return int(self.start[-1])
 
     @property
@@ -197,7 +197,7 @@ class RelevantPairs(Shown):
 
     @property
     def num_in_subgames(self) -> int:
-        """How many pairs are not the trunk's."""
+        """Number of pairs outside the trunk."""
         return int(np.diff(self.start)[self.label >= 0].sum())
 
     def index(self, first: np.ndarray, second: np.ndarray) -> npt.NDArray[np.int64]:
@@ -232,11 +232,10 @@ class Blueprint(Protocol):
 
 
 def check_blueprint(value: Any) -> Any:
-    """What can be asked for a plan's entries.
+    """Return the value if it has a method `entries`, which gives a plan's entries.
 
     Raises:
-      ValueError: it cannot; a function that makes blueprints, in place of what it makes, is the commonest
-        case.
+      ValueError: it has none; most often it is a function that makes blueprints, not yet called.
     """
     if isinstance(value, type) or not callable(getattr(value, "entries", None)):
         raise ArgumentError(
@@ -352,7 +351,7 @@ class CorrelationPlan(Result):
 
 
 def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-    """One player's rows of Xi.
+    """Return one player's flow constraints on the plans in Xi.
 
     Returns:
       (F, block) with F xi = 0; block: int64[rows], the block that each row's left side lies in.
@@ -373,11 +372,11 @@ def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.cs
 
 
 class _Sums(NamedTuple):
-    """One player's rows of Xi, by block: int64 each. A tuple, so that numba takes it.
+    """Flow constraints of one player, by block: int64 each. A tuple, so that numba takes it.
 
     Attributes:
       block: The block that is summed over the player's actions, once for each of the opponent's.
-      number, size: How many sums there are in the block, and of how many entries each.
+      number, size: The number of sums in the block, and of entries in each.
       start: The first sum's first entry.
       stride, next_sum: From an entry to the next one of its sum, and to the next sum's.
       source, next_source: What the first sum must be, in the block of the player's set before; and from there

@@ -124,7 +124,7 @@ class Equilibrium(Result):
 
     @property
     def gap(self) -> float:
-        """How far the value may be from the greatest; negative by as much as the plan is exploitable."""
+        """Bound on the value's distance from the greatest; negative by as much as the plan is exploitable."""
         return self.bound - self.value
 
 
@@ -235,7 +235,7 @@ def greatest(
     floor_weights: npt.NDArray[np.float64],
     floors: npt.NDArray[np.float64],
 ) -> float:
-    """What no equilibrium's weighted utilities exceed, those that keep the floors; see above.
+    """Return a bound on the weighted utilities of all equilibria that keep the floors; see the module.
 
     Args:
       parts: the program of all of the game.

@@ -67,11 +67,11 @@ class Mediator(Shown):
 
     @public
     def probabilities(self, state: Any) -> dict[int, float] | None:
-        """What would be recommended to the player to move; None if it has left its recommendations.
+        """Return the recommendation's distribution for the player to move; None if it has deviated before.
 
         Raises:
-          ValueError: this is no state of the game, or one where no player moves, or not in the part of the
-            game that is held; what was recommended so far had no probability.
+          ValueError: this is no state of the game, or no player moves there, or it is outside the part of the
+            game that is held; or the recommendations so far had probability zero.
         """
         self._check_state(state)
         if self._refine is not None:

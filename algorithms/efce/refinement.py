@@ -176,7 +176,7 @@ class PlanProgram:
 
 
 class Incentives:
-    """One player's (A), (B) and (C) in a program.
+    """Constraints (A), (B) and (C) of one player in a linear program.
 
     `column` has that of each pair of the plan, -1 for those of the trunk; `v_column` that of v(I) of each
     information set, -1 in the trunk; `set_column` that of beta(I; s+) of each set below its trigger. Below a

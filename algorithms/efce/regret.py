@@ -63,7 +63,7 @@ _FEW = 200
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """How a run went. iterations, seconds (of iterations alone), violation and welfare of the average."""
+    """Progress of a run: iterations, their seconds, and violation and welfare of the average plan."""
 
     iterations: tuple[int, ...]
     seconds: tuple[float, ...]

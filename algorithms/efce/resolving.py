@@ -41,11 +41,11 @@ _SAME = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class PairCounts:
-    """How many relevant pairs a game has.
+    """Numbers of relevant pairs of a game.
 
     Attributes:
-      trunk: Those before all subgames.
-      subgames: Those of each subgame alone, by its name.
+      trunk: Pairs before all subgames.
+      subgames: Pairs of each subgame alone, by its name.
     """
 
     trunk: int
@@ -164,7 +164,7 @@ class Resolving:
 
     @public
     def problem(self, name: Hashable) -> RefinementProblem:
-        """What refining a subgame means.
+        """Return the refinement problem of a subgame.
 
         Raises:
           ValueError: there is no subgame of this name.

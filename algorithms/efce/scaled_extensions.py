@@ -102,13 +102,13 @@ def _both(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 class _Arrays(NamedTuple):
-    """What decomposing reads.
+    """Input arrays of the decomposition.
 
     Attributes:
       first, infoset, child_start, child, trunk: int64[2, n], a row for each player: `PlayerForm.first` and
         `.infoset`; information sets by parent sequence, from child_start[s] on; which are in the trunk.
       row, second, pair_start, label: The blocks: from row[I] on those of player 0's set I, by `second`; as
-        `RelevantPairs`. What is labeled -1 is there already.
+        `RelevantPairs`. Blocks labeled -1 are there already.
     """
 
     first: np.ndarray

@@ -50,7 +50,7 @@ _MISS = 1e-6  # by how much the probabilities of a chance node may miss 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PlayerForm(PlayerSequences):
-    """One player's information sets and sequences, and the subgames that they are in.
+    """Information sets and sequences of one player, and the subgames that they are in.
 
     Attributes:
       label: int32[m], index into the game's `labels` of the subgame an information set is in, -1 for the
@@ -151,7 +151,7 @@ class SequenceGame(Shown):
 
     @property
     def has_chance(self) -> bool:
-        """Whether the game has chance moves, in this part of it or elsewhere."""
+        """Return whether the game has chance moves, in this part of it or elsewhere."""
         return bool(self.game.get_type().chance_mode != pyspiel.GameType.ChanceMode.DETERMINISTIC)
 
     @property
@@ -182,7 +182,7 @@ class SequenceGame(Shown):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was left out: each action of each decision and chance node leads to a node."""
+        """Return whether nothing is left out: each action of a decision or chance node leads to a node."""
         infosets = [self.node_infoset[self.node_player == player] for player in (0, 1)]
         actions = sum(int(self.players[i].num_actions[infosets[i]].sum()) for i in (0, 1))
         return actions + int(self.outcomes.sum()) + 1 == self.num_nodes
@@ -424,7 +424,7 @@ def _select(
 
 
 def same_game(one: SequenceGame, two: SequenceGame) -> bool:
-    """Whether two have the same information sets, leaves and utilities, under the same numbers."""
+    """Return whether two games have equal information sets, leaves and utilities, equally numbered."""
     return one is two or (
         all(
             a.keys == b.keys and np.array_equal(a.action, b.action) and np.array_equal(a.parent, b.parent)
@@ -444,7 +444,7 @@ def spread(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def find(codes: np.ndarray, wanted: np.ndarray) -> npt.NDArray[np.int64]:
-    """Where each wanted number stands among different ascending ones, -1 where it does not; int64."""
+    """Return each wanted number's index among distinct ascending ones, -1 where it is missing; int64."""
     if not len(codes):
         return np.full(np.shape(wanted), -1, np.int64)
     place = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
@@ -452,10 +452,10 @@ def find(codes: np.ndarray, wanted: np.ndarray) -> npt.NDArray[np.int64]:
 
 
 def check_name(name: Hashable | None) -> Hashable | None:
-    """What can name a subgame, or None.
+    """Return the value if it can name a subgame, or is None.
 
     Raises:
-      ValueError: it cannot be hashed, and so is no name (a list, say).
+      ValueError: it cannot be hashed (a list, say).
     """
     try:
         hash(name)

@@ -86,7 +86,7 @@ def _goofspiel_rounds(drawn: bool, hidden: bool, rounds: int) -> PublicInformati
 
 @public
 def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
-    """The same game with the subgames that `public` names; OpenSpiel is asked about the trunk's states only.
+    """Return the game with the subgames that `public` names; OpenSpiel visits only the trunk's states.
 
     Raises:
       ValueError: they are no valid decomposition.
@@ -116,7 +116,7 @@ def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
 
 @public
 def finest_subgames(game: SequenceGame, depth: checks.PositiveInt) -> SequenceGame:
-    """The same game with the finest decomposition into subgames that start after `depth` moves.
+    """Return the game with its finest decomposition into subgames that start after `depth` moves.
 
     Chance's moves count; where the next one is chance's, subgames start after it.
 
@@ -151,7 +151,7 @@ def finest_subgames(game: SequenceGame, depth: checks.PositiveInt) -> SequenceGa
 
 
 def one_subgame(game: SequenceGame) -> SequenceGame:
-    """The same game as one subgame that starts at the root."""
+    """Return the game as one subgame that starts at the root."""
     return labeled(game, np.zeros(game.num_nodes, np.int32), ("game",))
 
 

@@ -1,4 +1,4 @@
-"""What a player gains by leaving its recommendations, trigger by trigger.
+"""Gains of a player who leaves its recommendations, trigger by trigger.
 
 A *trigger* is a sequence s+ = I+ a+: at I+ the player is recommended a+, takes another action, and from there
 on gets no recommendations. With xi the plan,
@@ -13,9 +13,9 @@ where u(s, tau) is the sum over the leaves whose last sequences are s and tau of
 of chance's moves. The plan is an EFCE if no delta is positive. Values are weighted with the probability of
 the recommendation.
 
-In the *coarse* notions a player decides before it is told. A trigger is then an information set I+ that the
-player was led to by its recommendations: there it asks for none, plays as it likes, and gets no more. It has
-heard all up to parent(I+), the sequence before I+, so that leaves after it are weighted with
+In the *coarse* notions a player decides before it hears the recommendation. A trigger is then an information
+set I+ to which its recommendations led the player: there it asks for none, plays as it likes, and gets no
+more. It has heard all up to parent(I+), the sequence before I+, so that leaves after it are weighted with
 xi[parent(I+), tau], no action is left out, and
 
     delta(I+) = max over a of beta(I+ a; I+) - v(I+).
@@ -23,7 +23,7 @@ xi[parent(I+), tau], no action is left out, and
 Triggers of the extensive-form notion ("efcce") are all information sets; of the normal-form notion ("nfcce")
 only number 0, which stands for before the game. An EFCE is an EFCCE, and that is an NFCCE.
 
-Who deviates after s+ is called the *trigger agent* of s+: a player of its
+The player who deviates after s+ is called the *trigger agent* of s+: a player of its
 own, whose information sets are I+ and those below it. All agents of one player stand in flat arrays. A
 *group* is a pair (I+, I) of the player's information sets, where I is I+ or below it: I is an information set
 of the agents of all triggers at I+. For each of them, numbered k+ as its action a+ at I+, the group has a
@@ -58,7 +58,7 @@ Notion = Literal["efce", "efcce", "nfcce"]
 
 
 class Deviations(NamedTuple):
-    """One player's groups, sorted by (I+, I); a tuple, so that numba takes it.
+    """Groups of one player, sorted by (I+, I); a tuple, so that numba takes it.
 
     Attributes:
       top, infoset: int64[G], I+ and I.
@@ -287,7 +287,7 @@ def deviation_values(deviations: Deviations, xi: np.ndarray) -> tuple[np.ndarray
 
 
 def leaf_lanes(deviations: Deviations, xi: np.ndarray) -> npt.NDArray[np.float64]:
-    """What the leaves right after each lane are worth: float64[lanes]."""
+    """Return the values of the leaves right after each lane: float64[lanes]."""
     lanes = np.empty(deviations.num_lanes)
     leaf_values(deviations, read_only(xi), lanes)
     return lanes

@@ -64,25 +64,25 @@ TimeLimit = Annotated[float, checks.Gt(0.0), checks.INFINITE]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Commitment(Result):
-    """What to commit to; utilities are the rational player's.
+    """A strategy to commit to, with its value and bound; utilities are the rational player's.
 
     Where there are several types of the follower, they are of the mean or of the worst type, as asked for.
 
     Attributes:
-      types: What the follower may be.
-      weights: float64[types], how probable each is, sum 1; None where the worst type counts.
+      types: The follower's possible types.
+      weights: float64[types], their probabilities, sum 1; None where the worst type counts.
       supremum: Strategies come as near to this as one likes (favorable ties: it is attained); the best that
         was found.
       bound: No strategy earns more.
       gap: bound - supremum.
       optimal: The gap is at most 1e-6 of the greatest payoff. False where the time ran out: then
         [supremum, bound] is all that is known.
-      value: What `strategy` earns, by `evaluate_against_lookahead`.
+      value: The utility of `strategy`, by `evaluate_against_lookahead`.
       delta: supremum - value.
       strategy: {information state: {action: probability}}.
-      outcomes: What `evaluate_against_lookahead` says of it, for each type: optimal sets, and the actions
-        that the rule picks of them.
-      method: "polynomial", one linear program, where what each type does is known (`options.fixed_options`);
+      outcomes: Results of `evaluate_against_lookahead` for each type: optimal sets, and the actions that the
+        rule picks from them.
+      method: "polynomial", one linear program, where each type's play is known (`options.fixed_options`);
         else "correlation", the search.
       work: Seconds, rounds (programs solved), nodes of branch and bound, columns, rows, integers.
     """
@@ -104,7 +104,7 @@ class Commitment(Result):
 
     @property
     def outcome(self) -> LookaheadOutcome:
-        """What happens where the first type is met, the only one of `commit_against_lookahead`."""
+        """Outcome against the first type, the only one of `commit_against_lookahead`."""
         return self.outcomes[0]
 
     @public

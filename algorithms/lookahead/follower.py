@@ -86,7 +86,7 @@ def check_own(value: Any, game: pyspiel.Game, name: str) -> None:
 @public
 @dataclasses.dataclass(frozen=True, eq=False)
 class FollowerType:
-    """What a player with limited lookahead may turn out to be, the game and its seat aside.
+    """A possible type of a player with limited lookahead, apart from the game and its seat.
 
     Attributes:
       lookahead: k >= 1, in moves, Nature's included.
@@ -169,7 +169,7 @@ def legal_probabilities(policy: BatchPolicy, state: Any, name: str) -> list[floa
 
 @dataclasses.dataclass(frozen=True)
 class LookaheadOutcome(Result):
-    """What happens when the rational player plays a given strategy.
+    """Outcome of a given strategy of the rational player.
 
     Attributes:
       utility: The rational player's, under the tie-breaking rule.
@@ -313,7 +313,7 @@ class _LookaheadWalk:
             self.optimal[key] = tuple(a for a in actions if self.values[key][a] >= least)
 
     def follow(self, histories: _Histories) -> tuple[list[tuple[_HistoryNode, float]], dict[str, _Histories]]:
-        """Where Nature and the rational player lead: histories at which to stop, and the follower's sets."""
+        """Return the histories that end the lookahead, and the follower's sets that are reached before."""
         ends: list[tuple[_HistoryNode, float]] = []
         own: dict[str, _Histories] = {}
         stack = list(histories)
@@ -364,15 +364,15 @@ class _LookaheadWalk:
 
 
 def _after(members: _Histories, action: int) -> _Histories:
-    """Where an action leads from an information set's histories."""
+    """Return the histories after an action at an information set."""
     return [(node.next[action], weight, moves - 1) for node, weight, moves in members]
 
 
 class LookaheadPolicy(Shown, openspiel_policy.Policy):
-    """What a player with limited lookahead plays against a strategy; the other's moves are by that strategy.
+    """The policy of a player with limited lookahead against a strategy, which the other player follows.
 
     Attributes:
-      outcome: optimal sets, the actions picked, and what that is worth to the rational player.
+      outcome: Optimal sets, the actions picked, and the rational player's utility.
     """
 
     outcome: LookaheadOutcome

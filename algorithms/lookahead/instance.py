@@ -283,7 +283,7 @@ def _numbered(sets: Mapping[int, InformationSet]) -> dict[tuple[int, int], Optio
 
 
 def _raised(information_set: InformationSet, by: int) -> InformationSet:
-    """The same of another type, whose sequences have greater numbers."""
+    """Return an information set with the numbers of its sequences raised, as of another type."""
     options = (
         dataclasses.replace(option, sequences=tuple(sequence + by for sequence in option.sequences))
         for option in information_set.options

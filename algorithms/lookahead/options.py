@@ -1,4 +1,4 @@
-"""What a player with limited lookahead can hold for best, by the other's realization plan.
+"""Actions that a player with limited lookahead can find best, by the other's realization plan.
 
 At an information set I of the follower, an action a with a plan t for its own later moves inside the
 lookahead has the value
@@ -8,11 +8,11 @@ lookahead has the value
 unnormalized: divided by the weight of I, reach_I(x), it is what the follower expects. A leaf before depth k
 counts with its own h. Where the follower does not move again inside its lookahead, t is empty.
 
-An **option** is what the follower may turn out to find best at I, with the actions that are then optimal:
+An **option** is a class of plans that the follower may find best at I, with the actions that are then optimal:
 
 - tie-breaking "favorable": one option for each (a, t), whose rivals (the options of other actions) must not
   be better;
-- "static": the same, but must be strictly better than what belongs to an action that is preferred to a;
+- "static": likewise, but it must be strictly better than the options of actions that are preferred to a;
 - "adversarial": one option for each class of (a, t) that tie whatever x is (structural ties), with all their
   actions, and strictly better than all other classes. All other ties are broken by arbitrarily small changes
   of x, which never lower the adversarial value: min over fewer actions is not less.
@@ -27,7 +27,7 @@ Options that never can be (strictly) best against one rival alone are left out.
 
 **Fixed options.** The leader need not search where the follower's options are the same whatever it plays.
 
-**Lookahead 1 without information sets.** What the follower holds for best at a history is h at its
+**Lookahead 1 without information sets.** At a history the follower compares h at its
 successors. With a static rule its play is known, and the rational player's best response is optimal
 (Proposition 3), and makes a Nash equilibrium (Proposition 2). If ties are broken against the rational player,
 that is a zero-sum game in which the follower has only its optimal actions.
@@ -75,7 +75,7 @@ _ZERO = 1e-14  # of the greatest coefficient: what rounding leaves of difference
 
 @dataclasses.dataclass(frozen=True)
 class Rival:
-    """What an option must hold its own against.
+    """An alternative that an option must hold its own against.
 
     Attributes:
       difference: float[leader's sequences], value of the option less the rival's, in the same units.
@@ -90,10 +90,10 @@ class Rival:
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """What the follower may find best at an information set.
+    """Plans that the follower may find best at an information set.
 
     Attributes:
-      sequences: Those of its optimal actions then.
+      sequences: The sequences of its optimal actions then.
       value: float[leader's sequences], V in units of the largest |h| that the follower sees there.
     """
 
@@ -104,7 +104,7 @@ class Option:
 
 @dataclasses.dataclass(frozen=True)
 class InformationSet:
-    """One of the follower's information sets.
+    """Options of the follower at an information set.
 
     Attributes:
       reach: float[leader's sequences], weight of the set.
@@ -277,7 +277,7 @@ def _around(actions: set[int], owner: list[int], held: bool) -> list[set[int]]:
 
 
 def fixed_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> dict[int, InformationSet] | None:
-    """One option at each information set, where that says all that the follower does; else None.
+    """Return one option for each information set where these describe all of the follower's play; else None.
 
     Args:
       form: the game.
@@ -302,13 +302,13 @@ def fixed_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> dict
 
 
 def _sees_one_history(form: SequenceForm, follower: Follower) -> bool:
-    """Whether the follower sees one move, and has no information sets."""
+    """Return whether the follower sees one move, and has no information sets of several histories."""
     alone = all(len(histories) == 1 for histories in form.members(follower.player).values())
     return follower.lookahead == 1 and alone
 
 
 def _sees_all(form: SequenceForm, follower: Follower, h: np.ndarray) -> bool:
-    """Whether the follower sees every leaf below it, by its utility, in a game of constant sum."""
+    """Return whether the follower sees every leaf below it, by its utility, in a game of constant sum."""
     leaves = form.leaves
     own, total = form.utility[leaves, follower.player], form.utility[leaves].sum(axis=1)
     if not np.array_equal(h[leaves], own) or np.ptp(total) > _SUM * np.abs(form.utility).max():

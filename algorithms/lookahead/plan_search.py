@@ -53,7 +53,7 @@ _NEAR = 1e-3
 
 
 class Play(NamedTuple):
-    """What a strategy earns, and what happens where it meets each type of the follower."""
+    """A strategy's utility, and its outcome against each type of the follower."""
 
     utility: float
     outcomes: tuple[LookaheadOutcome, ...]
@@ -235,7 +235,7 @@ class CorrelationProgram:
         return [self._columns[key] for key in self.instance.holding(sequence)]
 
     def _terms(self, infoset: int) -> list[tuple[int, float]]:
-        """What an information set and all below it is worth, as (column, coefficient)."""
+        """Return the value of an information set and all below it, as (column, coefficient)."""
         options = self.instance.sets[infoset].options
         terms: list[tuple[int, float]] = []
         least: dict[int, int] = {}
@@ -270,7 +270,7 @@ class CorrelationProgram:
         return terms
 
     def _split(self, infoset: int, holding: list[int], after: int) -> dict[int, int]:
-        """What `after` is worth under each of several options: a column each, zero but for the one taken."""
+        """Return a column for each option with the value of `after`, zero but for the option taken."""
         shares = {}
         for k in holding:
             shares[k] = self.program.columns(1, -math.inf, math.inf)

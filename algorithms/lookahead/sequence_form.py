@@ -66,7 +66,7 @@ class SequenceForm:
 
     @property
     def num_histories(self) -> int:
-        """How many histories the game has."""
+        """Number of histories of the game."""
         return len(self.parent)
 
     @property
@@ -92,11 +92,11 @@ class SequenceForm:
         return payoff
 
     def against(self, player: int, plan: np.ndarray, whose: int) -> np.ndarray:
-        """What `whose` earns with each of the other's sequences against a realization plan of `player`.
+        """Return what `whose` earns by each of the other's sequences against a plan of `player`.
 
         Args:
           player: 0 or 1.
-          plan: float[S], a number for each of the player's sequences.
+          plan: float[S], a realization plan: a number for each of the player's sequences.
           whose: 0 or 1.
 
         Returns:
@@ -168,7 +168,7 @@ def _flatten(game: pyspiel.Game) -> SequenceForm:
 
 
 class Recent(Generic[_T]):
-    """What was last made of a few games, each asked about again and again; games cannot be hashed."""
+    """A cache of values of the games used last, each looked up again and again; games cannot be hashed."""
 
     def __init__(self, size: int = 8) -> None:
         """Initializes an empty store."""
@@ -176,8 +176,8 @@ class Recent(Generic[_T]):
         self._kept: dict[int, tuple[pyspiel.Game, _T]] = {}
 
     def of(self, game: pyspiel.Game, make: Callable[[], _T]) -> _T:
-        """What belongs to this game object; `make` makes it where it is not there."""
-        # Nothing else has the object's id while it is kept. What was asked for last stands last.
+        """Return the value of this game object; `make` computes it where it is not stored."""
+        # Nothing else has the object's id while it is kept. The entry used last stands last.
         self._kept[id(game)] = entry = self._kept.pop(id(game), None) or (game, make())
         if len(self._kept) > self._size:
             del self._kept[next(iter(self._kept))]

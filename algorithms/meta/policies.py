@@ -79,7 +79,7 @@ class MetaGamePolicy(Shown, openspiel_policy.Policy):
         return {STOP: max(0.0, 1.0 - sum(entries)), **dict(enumerate(entries, MEMORIZE))}
 
     def to_pyspiel(self) -> pyspiel.TabularPolicy:
-        """The same for OpenSpiel's C++ algorithms."""
+        """Return the policy as a table for OpenSpiel's C++ algorithms."""
         return pyspiel.TabularPolicy(
             {name: list(self._row(infoset).items()) for name, infoset in self._infosets.items()}
         )
@@ -90,7 +90,7 @@ def strategies_from_policy(
     game: MetaPrecomputationGame,
     policy: Annotated[PolicyLike | Sequence[PolicyLike], checks.Check(checks.check_pair)],
 ) -> tuple[MetaStrategy, MetaStrategy]:
-    """What a policy of the meta-game says at each information state.
+    """Return both players' strategies that a policy of the meta-game describes.
 
     Args:
       game: either form.

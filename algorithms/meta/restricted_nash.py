@@ -114,6 +114,6 @@ def restricted_nash(
 
 
 def _cost(strategy: MetaStrategy) -> float:
-    """What a strategy is expected to pay for memorizing."""
+    """Return the expected price of memorizing under a strategy."""
     plan, prices = strategy.realization_plan(), strategy.tree.infoset_penalty[strategy.tree.entry_infoset]
     return float(plan[plan > 0.0] @ prices[plan > 0.0])

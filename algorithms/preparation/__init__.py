@@ -1,1 +1,1 @@
-"""One side prepares against a fixed opponent: what is worth memorizing, and how sure that is."""
+"""Preparation of one side against a fixed opponent: what is worth memorizing, and how sure that is."""

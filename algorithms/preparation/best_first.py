@@ -236,7 +236,7 @@ class _Work:
         return True
 
     def looks_left(self, size: int) -> int:
-        """How many more menus are asked for, where the best set has so many positions."""
+        """Return how many more menus may be asked for when the best set has `size` positions."""
         most = _LOOKS * (size if self.budget is None else self.budget)
         return max(0, max(_FEWEST, int(most)) - len(self.looked))
 

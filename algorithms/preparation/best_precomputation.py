@@ -121,7 +121,7 @@ class BestPrecomputation(Result):
 
     @property
     def gap(self) -> float:
-        """How much more than this set another one can be worth at most."""
+        """Upper bound on how much more than this set another one can be worth."""
         return self.upper - self.value
 
     def states(self) -> Iterator[MemorizedState]:
@@ -131,7 +131,7 @@ class BestPrecomputation(Result):
             yield _memorized_state(self.tree, entry, float(self.advantage[entry]), self.advantage, **worth)
 
     def columns(self) -> dict[str, Any]:
-        """One row for each memorized entry: its information state, its action, reach, gain and net gain."""
+        """Return a row for each memorized entry: information state, action, reach, gain and net gain."""
         tree, entries = self.tree, self.memorization_set
         names = {
             "infoset": [tree.key(k) for k in tree.entry_infoset[entries].tolist()],
@@ -233,12 +233,12 @@ def best_set(decisions: Decisions, budget: int | None, clock: Clock) -> BestPrec
 
 
 class _Solution(NamedTuple):
-    """What a solver finds.
+    """Output of a solver.
 
     Attributes:
       memorize: float64[E], the set, zeros and ones; what cannot be reached does not count.
       advantage: float64[E], see `BestPrecomputation`.
-      played: What the set is worth, penalties aside; None where the solver did not ask.
+      played: The value of the set without penalties; None where the solver did not compute it.
       truncation_loss: See there.
       upper: See there; below `value` where the answer is exact.
     """
@@ -414,7 +414,7 @@ def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = Non
 def _memorized_state(
     tree: HistoryTree, entry: int, own: float, advantage: npt.NDArray[np.float64], **worth: float
 ) -> MemorizedState:
-    """What is known of an entry: `worth`, its `own` advantage, and float64[E] that of the others."""
+    """Return a memorized entry and its alternatives, by `own` advantage and float64[E] of the others."""
     infoset = int(tree.entry_infoset[entry])
     history = int(tree.infoset_history[infoset])
     first, end = tree.first_entry[infoset : infoset + 2].tolist()
@@ -435,11 +435,11 @@ def _memorized_state(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PlanStep(Result):
-    """One step of a plan; utilities are the player's.
+    """A step of a plan; utilities are the player's.
 
     Attributes:
       budget: The most that is learned by then, in information states or positions.
-      learned: How many are, without what was known at the start; at most `budget`.
+      learned: The number learned, without those known at the start; at most `budget`.
       chosen: The set by then, with all that was known before. Its `paid` is what this step adds.
       best: The best set of at most `budget` that need not contain the plan's earlier ones.
     """
@@ -451,7 +451,7 @@ class PlanStep(Result):
 
     @property
     def loss(self) -> float:
-        """What nesting loses: the utility of the best set of this size less that of the plan's."""
+        """Utility lost by nesting: that of the best set of this size less that of the plan's."""
         return self.best.utility - self.chosen.utility
 
 

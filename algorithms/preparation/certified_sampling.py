@@ -122,7 +122,7 @@ def certified_precomputation(
 
 @dataclasses.dataclass(eq=False)
 class _Place:
-    """Where games are played on from.
+    """A place from which games are played on.
 
     Attributes:
       states: With their probabilities, given that play comes here.
@@ -147,7 +147,7 @@ class _Place:
 
 @dataclasses.dataclass(eq=False)
 class _Option:
-    """What may be done at a node: stop, an entry of its menu, or, before that is known, memorize something.
+    """An action at a node: stop, an entry of its menu, or, before that is known, memorize some entry.
 
     Attributes:
       place: Where games are played on from: at the node, or behind the entry where nothing can be memorized.
@@ -230,11 +230,11 @@ class _Certifier:
         return True
 
     def worth(self, branch: Branch) -> float:
-        """What memorizing an entry is worth, by all games."""
+        """Return the value of memorizing an entry, by all games."""
         return self._decisions[branch.node.index].memorize[branch.place].value
 
     def gain(self, branch: Branch) -> float:
-        """What memorizing an entry adds to memorizing those before it, by all games."""
+        """Return what memorizing an entry adds to memorizing those before it, by all games."""
         decision = self._decisions[branch.node.index]
         assert decision.stop is not None
         stops = (self._decisions[child.index].stop for child in branch.children)

@@ -174,7 +174,7 @@ class PlayedValues:
         return min(max(value - self.doubt * self.deviation(value, games), self._low), self._high)
 
     def games(self, state: Any) -> int:
-        """How many games have passed a position."""
+        """Return how many games have passed a position."""
         return self._games.get(self._position(state), 0)
 
     def credit(self, states: Sequence[Any], score: float | Sequence[float]) -> None:
@@ -198,13 +198,13 @@ class PlayedValues:
 
 @dataclasses.dataclass(frozen=True)
 class Stop:
-    """Where lines leave a preparation.
+    """A position where lines leave a preparation.
 
     Attributes:
       history: The base game's actions from the start.
-      reach: How often, against the opponent as modelled.
+      reach: The probability of leaving there, against the opponent as modeled.
       value: The estimate of stopping there, the player's utility.
-      games: How many games it has been learned from.
+      games: The number of games that the estimate has been learned from.
     """
 
     history: tuple[int, ...]
@@ -375,7 +375,7 @@ class _Confirmed:
     stopped: bool = False
 
     def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
-        """See `confirmed_precomputation`."""
+        """Search, play and choose in rounds; see `confirmed_precomputation`."""
         trace: list[Round] = []
         left, step = games, _HALVINGS
         before: list[Branch] | None = None
@@ -403,10 +403,10 @@ class _Confirmed:
 
     @property
     def _is_one_line(self) -> bool:
-        """Whether the opponent has one reply everywhere, by what is known of the tree.
+        """Return whether the opponent has one reply everywhere, as far as the tree is known.
 
-        Then a set is one line, and a game from its end tells nearly all of what there is to know of it: so
-        games come early and often.
+        Then a set is one line, and a game from its end shows nearly all of its value: so games come early and
+        often.
         """
         return all(node.reach > 1.0 - _ROUNDING for node in self.search.tree.nodes)
 
@@ -476,7 +476,7 @@ class _Confirmed:
         precision: float,
         trace: list[Round],
     ) -> ConfirmedPrecomputation:
-        """What a set is worth, by games that come after it was chosen."""
+        """Estimate the value of a set by games that are played after it was chosen."""
         problem, priced = self.problem, bounds is None
         if self.values.doubt < 0.0:
             self.values.doubt = 0.0

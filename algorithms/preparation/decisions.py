@@ -1,8 +1,8 @@
-"""One player's tree-form decision problem against a fixed opponent: a history tree, summed up.
+"""The tree-form decision problem of one player against a fixed opponent: a history tree, summed up.
 
 The player's strategies are a treeplex: at information state I it stops, or memorizes an entry of a menu, and
-right after an entry come further information states. Everything one-sided follows from stop(I), what stopping
-at I is worth, and after(e), what follows an entry e of the menu and is no information state of the player's:
+right after an entry come further information states. Everything one-sided follows from stop(I), the value of
+stopping at I, and after(e), the value of all that follows an entry e outside the player's information states:
 
     stop(I)  = sum over h in I of pi(h) u(h),
     after(e) = the same sum over leaves, and over histories at which the player must stop, right after e,
@@ -22,7 +22,7 @@ information states of any size, and for an opponent who plays a strategy of the 
 it is the same as a behavioral policy that mixes its sigma_pre and sigma (`MetaStrategy.played`). Where menus
 have one entry, an entry and its information state have one number, and this is the paper's model.
 
-What is known already costs nothing and is no decision. So the problem is contracted: what follows a known
+Known entries cost nothing and are no decisions. So the problem is contracted: what follows a known
 entry e at I follows the entry before I, as if I were not there. Then after(entry before I) grows by after(e),
 the information states right after e come right after the entry before I, and what follows other entries of
 I's menu cannot be reached. Solvers take the contracted problem as any other; they count and price what is
@@ -53,7 +53,7 @@ from precomp_games.tree.meta_strategy import MetaStrategy, check_strategy
 
 
 class StrategyValue(NamedTuple):
-    """What a strategy is worth against the opponent, from the start and at each information state.
+    """Value of a strategy against the opponent, from the start and at each information state.
 
     Attributes:
       value: Its utility, less the penalty for each information state that it is expected to memorize.
@@ -127,7 +127,7 @@ class Decisions(Shown):
 
     @property
     def tree(self) -> HistoryTree:
-        """What was summed up, where that is a history tree; what is known already has weight 0 in it.
+        """The history tree that was summed up; entries that are known already have weight 0 in it.
 
         Raises:
           ValueError: these are decisions without histories.
@@ -137,7 +137,7 @@ class Decisions(Shown):
 
     @functools.cached_property
     def treeplex(self) -> Treeplex:
-        """The same as arrays."""
+        """The decision problem as arrays."""
         forest = self.forest
         return Treeplex(
             forest.infoset_player, forest.first_entry, forest.previous, self.player, self.stop, self.after,
@@ -146,7 +146,7 @@ class Decisions(Shown):
 
     @functools.cached_property
     def has_choice(self) -> bool:
-        """Whether some information state of the player has several entries.
+        """Return whether some information state of the player has several entries.
 
         Where positions have a price, what is known counts too: it shares the entry with the rest.
         """
@@ -274,7 +274,7 @@ class Decisions(Shown):
     def value(
         self, memorize: npt.NDArray[np.float64], penalty: float | npt.NDArray[np.float64] | None = None
     ) -> StrategyValue:
-        """What a strategy is worth.
+        """Return the value of a strategy.
 
         Args:
           memorize: float64[E], `MetaStrategy.memorize`.
@@ -320,7 +320,7 @@ class Decisions(Shown):
 
 
 def shared_prices(price: Any, tree: HistoryTree, player: int) -> npt.NDArray[np.int64] | None:
-    """What `price` of a solver means: int64[m], equal where information states share one price.
+    """Return the meaning of a solver's `price`: int64[m], equal where information states share a price.
 
     None for "infosets": each has its own.
 

@@ -1,4 +1,4 @@
-"""How much randomness protects: the entropy bounds on preparation, and the sets that they are made of.
+"""Protection by randomness: the entropy bounds on preparation, and the sets that they are made of.
 
 A player's **advantage lines** at v are histories at which the player is to move or the game is over. A
 history is one if stopping is worth at least v to the player there, and at no such history before it. P(v)
@@ -217,7 +217,7 @@ class EntropyBounds:
         return np.sort(tree.infoset[own])
 
     def _utility(self, members: np.ndarray) -> float:
-        """What playing a set is worth to the player, penalties aside."""
+        """Return the player's utility of playing a set, without penalties."""
         return self.unprepared + float(self._gain[members].sum())
 
     @public
@@ -241,7 +241,7 @@ class EntropyBounds:
         return self._best(penalty, count, promise=False)
 
     def _best(self, penalty: float, count: int, promise: bool) -> AdvantageSet:
-        """What has the greatest (value, v, epsilon); to memorize nothing where there is nothing else."""
+        """Return the advantage set of the greatest (value, v, epsilon), or the empty one."""
         found = [(-math.inf, self.low, 0.5)]
         for v in self.thresholds(count).tolist():
             if v <= self.low:

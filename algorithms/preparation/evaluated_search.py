@@ -88,17 +88,17 @@ class BestFirstSearch:
 
     @property
     def evaluations(self) -> int:
-        """How many positions have been evaluated."""
+        """Number of positions that have been evaluated."""
         return len(self._values)
 
     @property
     def lower(self) -> float:
-        """What the set of `chosen` is worth at least."""
+        """Lower bound on the value of the set of `chosen`."""
         return self.tree.root.values[_LOWER]
 
     @property
     def upper(self) -> float:
-        """What no set exceeds."""
+        """Upper bound on the value of every set."""
         return max(self.lower, self.tree.root.values[_UPPER])  # by rounding, it may be below
 
     def work(self, batch: int) -> bool:
@@ -323,7 +323,7 @@ class BestFirstSearch:
                 self._at[node.place].append(node)
 
     def has_grown(self, use: str = "told") -> bool:
-        """Whether there are an eighth more evaluations than when this was last so, for some use."""
+        """Return whether evaluations have grown by an eighth since this last held, for some use."""
         grown = self.evaluations > _MORE * self._told.get(use, 0)
         if grown:
             self._told[use] = self.evaluations
@@ -372,12 +372,12 @@ class BestFirstSearch:
         return [branch for branch in chosen if branch is not None], choice.utility, float(most)
 
     def gain(self, branch: Branch) -> float:
-        """What memorizing an entry adds to memorizing those before it, what follows at its least."""
+        """Return what memorizing an entry adds to those before it, with lower bounds on what follows."""
         below = sum(self._stop(child, _LOWER) for child in branch.children)
         return branch.known + below - branch.node.stop
 
     def _worklist(self, batch: int) -> list[Node]:
-        """What to work on: where the best line meets the unknown, by how much that could change it."""
+        """Return nodes to expand: where the best line meets the unknown, by how much each could change it."""
         least = _LEAST_HOPE * self.tree.price if self._steers == _HOPED else 0.0
         heap: list[tuple[float, int, Node]] = []
         for node, branch in self.tree.walk(lambda node: self._best(node, self._steers)):
@@ -399,7 +399,7 @@ class BestFirstSearch:
         return [self._values[node.place] for node in nodes]
 
     def _asked(self, nodes: list[Node], evaluator: Any) -> list[float]:
-        """What an evaluator says of nodes, the player's utility."""
+        """Return an evaluator's values of nodes, as the player's utility."""
         low, high, total = self.problem.low, self.problem.high, self.problem.total
         first = self.problem.player == 0
         bounds = (low, high) if first else (total - high, total - low)
@@ -433,13 +433,13 @@ class BestFirstSearch:
                 node.before.sums[kind] += value
 
     def _stop(self, node: Node, kind: int) -> float:
-        """What stopping is worth, or could be."""
+        """Return the value of stopping, or a bound on it."""
         if math.isnan(node.stop):
             return node.reach * (self.problem.low if kind == _LOWER else self.problem.high)
         return node.stop
 
     def worth(self, branch: Branch, kind: int = _LOWER) -> float:
-        """What memorizing an entry is worth by lower, upper or hoped values."""
+        """Return the value of memorizing an entry by lower, upper or hoped values."""
         return branch.known + branch.sums[kind] - self.tree.price_of(branch)
 
     def _best(self, node: Node, kind: int) -> Branch | None:
@@ -479,7 +479,7 @@ class BestFirstSearch:
         return stop + (most - stop) * min(max(hope, 0.0), _MOST_HOPE)
 
     def _decisions(self, kind: int, within: set[int] | None = None) -> tuple[Decisions, list[Branch | None]]:
-        """What is open, by lower or upper values, and its entries; None stands for those not opened yet."""
+        """Return the decisions of open nodes, by lower or upper values, and their entries; None: unopened."""
         branches: list[Branch | None] = []
         first, previous, stops, places = [0], [], [], []
         number = {id(self.tree.root.entries[0]): -1}

@@ -1,4 +1,4 @@
-"""What memory is worth: the best memorization sets for all penalties at once, and for each budget.
+"""The value of memory: the best memorization sets for all penalties at once, and for each budget.
 
 Utility is additive over a memorization set in the gains g(I) of `Decisions`, and a set holds with I all of
 the player's information states before it. So where menus have one entry, the sets that are best for a penalty
@@ -8,7 +8,8 @@ not grow from an information state to those after it. They come from the leaves 
 largest first, those blocks right after it whose mean gain is greater than its own; blocks after a block are
 kept in a mergeable heap (a skew heap). CART's weakest-link pruning finds the same numbers from the root down.
 
-What is known already, of weight 0, adds nothing to sizes. It is in all of these sets where it pays to be.
+Information states that are known already, of weight 0, add nothing to sizes. They are in all of these sets
+where they pay.
 
 With menus, choices switch with lambda: one entry worth 0.10 with one information state beats one worth 0.16
 with three at lambda = 0.04 and loses at 0.02. Then sets need not nest, and no information state has one
@@ -116,7 +117,7 @@ class MemoryFrontier(Result):
 
     @property
     def tree(self) -> HistoryTree:
-        """What was looked at."""
+        """The tree that the frontier was computed on."""
         return self.decisions.tree
 
     @property
@@ -202,7 +203,7 @@ class MemoryFrontier(Result):
         return bounds
 
     def columns(self) -> dict[str, Any]:
-        """One row for each best set: its size, its utility, and how much each of its last ones adds."""
+        """Return a row for each best set: its size, its utility, and how much each of its last ones adds."""
         worth = np.append(math.nan, self.breakpoints)
         return {"size": self.sizes, "utility": self.utilities, "worth_of_one": worth}
 
@@ -233,7 +234,7 @@ class MemoryFrontier(Result):
         return axes
 
     def _index(self, penalty: float) -> int:
-        """How many breakpoints are greater than a penalty."""
+        """Return the number of breakpoints above a penalty."""
         return len(self.breakpoints) - int(np.searchsorted(self.breakpoints[::-1], penalty, side="right"))
 
 

@@ -52,11 +52,11 @@ _ROUNDING = 1e-12  # of the tree's scale: moves that differ by less are worth th
 
 
 class Holes(NamedTuple):
-    """Where games leave a book at a turn of its player's; the dearest first, then the most frequent.
+    """Positions where games leave a book at its player's turn; the dearest first, then the most frequent.
 
     Attributes:
       infoset: int32[j].
-      reach: float64[j], how often games come there.
+      reach: float64[j], the probability that a game comes there.
       cost: float64[j], what the best answer and the best that follows it would bring, in all games, less the
         tree's penalty for each; 0 where nothing pays.
       answer: int32[j], the entry that brings it; the best one where none pays.
@@ -71,7 +71,7 @@ class Holes(NamedTuple):
 
 
 class Lessons(NamedTuple):
-    """What to learn next, in an order in which it can be learned: what pays most for each state first.
+    """Entries to learn next, in an order in which they can be learned: the most gain for each state first.
 
     Attributes:
       entry: int32[l].
@@ -87,17 +87,17 @@ class Lessons(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BookJudgment(Result):
-    """What a book is worth on a tree, from the viewpoint of `player`.
+    """Judgment of a book on a tree, from the viewpoint of `player`.
 
     Attributes:
-      tree: What it was judged on.
+      tree: The tree on which it was judged.
       player: 0 or 1.
       memorization_set: int32[k], the book's entries, increasing.
-      size: k, how many information states they are.
+      size: k, the number of information states.
       value: utility - penalty * size, with the tree's penalty.
       utility: Base-game utility of playing the book, without penalties.
-      unprepared: The same without any book.
-      reach: float64[k], how often a game comes to each of its states.
+      unprepared: Base-game utility without any book.
+      reach: float64[k], the probability that a game comes to each of its states.
       gain: float64[k], see `MemorizedState`; they add up to utility - unprepared.
       forgetting: float64[k], the utility that is lost if the state, and all of the book behind it, is
         forgotten. Below 0, forgetting helps.
@@ -108,9 +108,9 @@ class BookJudgment(Result):
       better: int32[k], that entry, -1 where there is none.
       best: The best set on the tree of at most as many states.
       own_set: int32, the best such set of the owner's entries alone.
-      own_utility: What that is worth.
-      holes: Where games leave the book.
-      lessons: What to learn next.
+      own_utility: The utility of that set.
+      holes: Positions where games leave the book.
+      lessons: Entries to learn next.
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)
@@ -134,12 +134,12 @@ class BookJudgment(Result):
 
     @property
     def regret(self) -> float:
-        """How much more utility the best set of that size has on the tree."""
+        """Utility that the best set of that size on the tree has beyond the book's."""
         return self.best.utility - self.utility
 
     @property
     def own_regret(self) -> float:
-        """How much more utility the best set of that size has which is made of the owner's entries alone."""
+        """Utility that the best set of that size made of the owner's entries alone has beyond the book's."""
         return self.own_utility - self.utility
 
     @property
@@ -267,7 +267,7 @@ def _losses(
 
 
 def _holes(decisions: Decisions, book: npt.NDArray[np.bool_], advantage: npt.NDArray[np.float64]) -> Holes:
-    """Where games leave the book."""
+    """Return the positions where games leave the book."""
     forest = decisions.forest
     answered = np.zeros(forest.num_infosets, bool)
     answered[forest.entry_infoset[book]] = True

@@ -96,12 +96,12 @@ class CertifiedPrecomputation(Result):
 
     @property
     def gap(self) -> float:
-        """How far apart upper and lower are."""
+        """Difference between `upper` and `lower`."""
         return self.upper - self.lower
 
     @property
     def paid(self) -> int:
-        """How many prices are paid: of histories, or of positions."""
+        """Number of prices that are paid: of histories, or of positions."""
         return round(float(self.share.sum()))
 
     @property
@@ -116,7 +116,7 @@ class CertifiedPrecomputation(Result):
         return np.array(list(net.values()))
 
     def columns(self) -> dict[str, Any]:
-        """One row for each memorized history: its actions, what is played, reach, gain and net gain."""
+        """Return a row for each memorized history: its actions, what is played, reach, gain and net gain."""
         histories = [" ".join(map(str, actions)) for actions in self.histories]
         names = {"history": histories, "play": [list(row) for row in self.rows]}
         return names | {"reach": self.reach, "gain": self.gain, "net_gain": self.net_gain}
@@ -152,13 +152,13 @@ def _row(book: dict[tuple[int, ...], dict[int, float]], state: Any) -> dict[int,
 
 @dataclasses.dataclass(frozen=True)
 class PreparationProblem:
-    """What is to be prepared, checked.
+    """A preparation problem whose parts have been checked.
 
     Attributes:
       game: Of perfect information.
-      player: Who prepares.
-      sigma_pre: What it can memorize: a policy, or a menu.
-      sigma: What either computes during play; the player's own may be None where it is never asked.
+      player: The player who prepares.
+      sigma_pre: Its candidate moves to memorize: a policy, or a menu.
+      sigma: Both players' policies during play; the player's own may be None where it is never asked.
       penalty: lambda.
       low, high: Bounds of the player's utility.
       position_key: See `HistoryTree.from_game`.
@@ -329,7 +329,7 @@ class PartialTree:
         )
 
     def price_of(self, branch: Branch) -> float:
-        """What memorizing an entry costs."""
+        """Return the price of memorizing an entry."""
         return 0.0 if branch.node is self.root else self.price
 
     def _follow(self, arrivals: list[tuple[Branch, Any, float]]) -> None:

@@ -1,4 +1,4 @@
-"""One price for all information states of a position: the set that is worth most, and a proof that it is.
+"""One price for all information states of a position: the most valuable set, and a proof that it is.
 
 Gains g(I) add up over a memorization set S (`decisions`), and with I the set S holds the player's information
 state before it. Where the information states of a position share one price lambda, S is worth
@@ -109,7 +109,7 @@ class PricedForest:
         return paid
 
     def size(self, chosen: npt.NDArray[np.bool_]) -> int:
-        """How many positions a set of nodes pays for."""
+        """Return the number of positions that a set of nodes pays for."""
         return int(self.paid(chosen)[:-1].sum())
 
 
@@ -258,7 +258,7 @@ def closure_frontier(
 
 @kernel
 def _values(previous: np.ndarray, gain: np.ndarray, price: np.ndarray, value: np.ndarray) -> float:
-    """See `values_at`."""
+    """Fill `value` at the prices and return the greatest total; see `values_at`."""
     below = np.zeros(len(gain) + 1)
     for k in range(len(gain) - 1, -1, -1):
         value[k] = gain[k] + below[k + 1] - price[k]
@@ -276,7 +276,7 @@ def only_after(previous: np.ndarray, chosen: np.ndarray) -> None:
 
 
 class _Settling(NamedTuple):
-    """What the rules of the module decide, for n nodes at P positions.
+    """State of the module's rules, for n nodes at P positions.
 
     Attributes:
       previous, gain, position: See `PricedForest`.

@@ -1,4 +1,4 @@
-"""What a price per position makes hard: budgets between bends of the curve, and menus.
+"""Problems that a price per position makes hard: budgets between bends of the curve, and menus.
 
 Entries e of the player's menus are memorized, x(e), at positions that are bought, z(P, e): a position has one
 move, so where its information states are memorized, it is by the same entry. With a price for each position
@@ -265,7 +265,7 @@ def _bought(
 
 @kernel
 def _losses(previous: np.ndarray, value: np.ndarray, loss: np.ndarray, kept: np.ndarray) -> None:
-    """What each node loses if it is chosen, and if it is not, where `value` is what it is worth."""
+    """Fill in what each node loses if it is chosen, and if it is not, where `value` is its value."""
     for k in range(len(value)):
         before = previous[k]
         loss[k] = max(0.0, -value[k]) + (loss[before] if before >= 0 else 0.0)

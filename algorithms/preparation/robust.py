@@ -328,7 +328,7 @@ class _Turn(NamedTuple):
 
 @kernel
 def _turn_at(tree: TreeArrays, share: float, own: bool, h: int, child: int, e: int, tables: _Tables) -> _Turn:
-    """What an entry plays at an own turn, or chance or nature at another; children begin at `child`."""
+    """Return the turn of an entry, or of chance or nature, at a history; its children begin at `child`."""
     k, count = tree.num_children[h], 0
     reply, p = np.empty(k, np.int64), np.empty(k)
     for c in range(child, child + k):
@@ -348,7 +348,7 @@ def _turn_at(tree: TreeArrays, share: float, own: bool, h: int, child: int, e: i
 
 @kernel
 def _worth(turn: _Turn, pick: np.ndarray, r: int) -> float:
-    """What the turn is worth with the rows that a convolution picks with r entries."""
+    """Return the value of the turn with the rows that a convolution picks with r entries."""
     worth, least = 0.0, np.inf
     for a in range(len(turn.p)):
         row = turn.start[a] + pick[a, r]
@@ -475,13 +475,13 @@ def _tables_of(
     penalty: float,
     most: int,
 ) -> tuple[bool, _Tables]:
-    """Whether they have at most `most` sizes, and the tables of all histories.
+    """Return whether the tables have at most `most` sizes, and the tables of all histories.
 
     Args:
       tree: see there.
-      worth: float64[n], what stopping is worth.
+      worth: float64[n], the value of stopping.
       weight: int64[m], 0 or 1 entries to count for each information state.
-      player: who prepares.
+      player: the player who prepares.
       share: float64[n], s.
       budget: the largest size.
       penalty: sizes that do not pay at this price for each entry are left out.

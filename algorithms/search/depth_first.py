@@ -238,10 +238,10 @@ class _OutOfBudgetError(Exception):
 
 
 class _Search:
-    """One search from one state. Made for one `run()`.
+    """A search from one state. Made for one `run()`.
 
-    `_horizon` counts what was evaluated before the end of the game: a subtree that leaves it as it was has
-    been searched to the end. `_line` is best play according to the last call of `_value` or `_visit`.
+    `_horizon` counts evaluations before the end of the game: a subtree that leaves it unchanged has been
+    searched to the end. `_line` is best play according to the last call of `_value` or `_visit`.
     """
 
     def __init__(

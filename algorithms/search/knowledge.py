@@ -1,4 +1,4 @@
-"""What is known of some games: position keys, evaluations, move orderings. For others there is nothing here.
+"""Knowledge of some games: position keys, evaluations, move orderings. Other games have none.
 
 Evaluations are player 0's, strictly between a loss (-1) and a win (1), and cheap: a few microseconds.
 
@@ -21,12 +21,12 @@ from .depth_first import Evaluator, Ordering
 
 
 class Known(NamedTuple):
-    """What is known of a game; None where nothing is.
+    """Knowledge of a game; None where there is none.
 
     Attributes:
       evaluator: A cheap evaluation of positions.
       ordering: Moves in an order that costs next to nothing.
-      position_key: A key for transposition tables and for `HistoryTree`. Where the board does not say who is
+      position_key: A key for transposition tables and for `HistoryTree`. Where the board does not show who is
         to move, nor does the key: searches add that themselves, and so do the levels of a history tree.
     """
 
@@ -37,7 +37,7 @@ class Known(NamedTuple):
 
 @public
 def known_of(game: pyspiel.Game) -> Known:
-    """What is known of a game.
+    """Return the knowledge of a game.
 
     Raises:
       ValueError: `game` is no game.

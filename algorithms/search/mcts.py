@@ -75,10 +75,10 @@ class SimulationBudget(Limits):
 
 @dataclasses.dataclass(frozen=True)
 class MCTSResult(Result):
-    """What the simulations say of the root. Utilities are those of `player`.
+    """Result of the simulations at the root. Utilities are those of `player`.
 
     Attributes:
-      player: Who is to move at the root.
+      player: The player to move at the root.
       action: The most visited move (then the better, then the least).
       value: Mean utility of all simulations.
       scores: {action: mean utility}, of the moves that were visited.
@@ -225,7 +225,7 @@ class _Tree:
                 edges["probability"][first:used] = chances
 
     def result(self, start: float, stopped: str) -> MCTSResult:
-        """What the tree says of its root."""
+        """Return the statistics of the root."""
         nodes = self._nodes
         player = int(nodes[0]["player"])
 
