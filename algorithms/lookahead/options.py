@@ -8,7 +8,7 @@ lookahead has the value
 unnormalized: divided by the weight of I, reach_I(x), it is what the follower expects. A leaf before depth k
 counts with its own h. Where the follower does not move again inside its lookahead, t is empty.
 
-An **option** is a class of plans that the follower may find best at I, with the actions that are then optimal:
+An **option** is a class of plans that the follower may find best at I, and the actions that are then optimal:
 
 - tie-breaking "favorable": one option for each (a, t), whose rivals (the options of other actions) must not
   be better;
