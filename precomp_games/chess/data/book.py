@@ -34,7 +34,7 @@ from precomp_games.chess.game import board_after, is_legal
 _TOLERANCE = 1e-6
 _Probability = Annotated[
     float, checks.Ge(0.0), checks.Le(1.0 + _TOLERANCE)
-]  # a product of some, perhaps a little over 1
+]  # a product of probabilities may exceed 1 a little
 _History = Annotated[tuple[chess.Move, ...], checks.each_of(chess.Move)]
 # A weight is an unsigned 16-bit number, but programs add up a position's in a signed one.
 _MAX_WEIGHT_SUM = 32767
@@ -43,11 +43,7 @@ _MAX_WEIGHT_SUM = 32767
 @public
 @dataclass(frozen=True)
 class BookMove:
-    """A move that we play, with its probability in [0, 1]; at 0 it is written nowhere.
-
-    Raises:
-      ValueError: no move, or no probability.
-    """
+    """A move that we play, with its probability in [0, 1]; moves of probability 0 are not written."""
 
     move: chess.Move
     probability: _Probability
@@ -60,11 +56,11 @@ class BookPosition(Result):
 
     Attributes:
       history: all moves, ours and the opponent's, from the book's start to this position.
-      moves: what we play, best first; the probabilities sum to 1.
+      moves: the moves that we play, best first; their probabilities sum to 1.
       reach: probability in [0, 1] that a game comes here.
-      worth: what forgetting it, and all that follows it, would cost: utility from our viewpoint, in all
-        games (not only those that come here), less the penalties that it would save.
-      others: moves that there were to choose among as well, with what choosing each would cost, as `worth`.
+      worth: loss of utility, from our viewpoint and over all games (not only those that come here), if this
+        position and all that follow it are forgotten, less the penalties that this would save.
+      others: the other candidate moves, each with the loss of choosing it instead, as `worth`.
 
     Raises:
       ValueError: moves that are none, or whose probabilities do not sum to 1; reach outside [0, 1]; a
@@ -78,7 +74,7 @@ class BookPosition(Result):
     others: Annotated[tuple[tuple[chess.Move, float], ...], checks.Check(_others)] = ()
 
     def __post_init__(self) -> None:
-        """Checks what can be checked without the position; `Book` checks the rest."""
+        """Check what can be checked without the position; `Book` checks the rest."""
         probabilities = [entry.probability for entry in self.moves]
         # Sums of products, so 1 may be missed by a little.
         if abs(math.fsum(probabilities) - 1.0) > _TOLERANCE:
@@ -87,23 +83,21 @@ class BookPosition(Result):
             )
 
     def __str__(self) -> str:
-        """The history in UCI."""
+        """Return the history in UCI notation."""
         return " ".join(move.uci() for move in self.history) or "(start)"
 
 
 @public
 @dataclass(frozen=True)
 class BookExit:
-    """Where games leave a book, or end in it.
+    """A history after which games leave a book, or end in it.
 
     Attributes:
       history: all moves up to the first position of ours that the book does not have, or to the game's end.
       over: whether the game ends here, inside the book.
       reach: probability that a game leaves here, against the opponent as modelled. They sum to 1.
-      promised: what the preparation counts for such a game, for the book's side, in [0, 1]; None if unknown.
+      promised: expected score of such a game, for the book's side, in [0, 1]; None if unknown.
 
-    Raises:
-      ValueError: a history that is none, a reach or a score outside [0, 1], or `over` that is no boolean.
     """
 
     history: _History
@@ -113,21 +107,21 @@ class BookExit:
 
 
 Exits = Annotated[Iterable[BookExit], checks.each_of(BookExit)]
-"""Where games leave a book, as `book_exits` gives them."""
+"""The exits of a book, as `book_exits` gives them."""
 
 
 @dataclass
 class Node:
-    """A position that is memorized or on the way to one that is: a trie of histories, by moves.
+    """A memorized position, or one on the way to a memorized one: a node of a trie of histories.
 
     Attributes:
-      board: without move stack.
-      children: nodes after a move.
-      position: what is memorized here, if anything.
+      board: the position, without a move stack.
+      children: nodes by the next move.
+      position: the memorized position, or None.
       flow: the reach of the most reached memorized position, or exit, here or below.
-      exit: whether and how games leave the book here.
+      exit: the exit, if games leave the book here.
       mass: the reach of all exits here or below; 0 where they are not known.
-      value: the sum of what is promised there times their reaches; None where that is unknown.
+      value: sum of reach times expected score over these exits; None if one of them is unknown.
     """
 
     board: chess.Board
@@ -139,10 +133,10 @@ class Node:
     value: float | None = 0.0
 
     def line(self, history: Sequence[chess.Move], what: str = "") -> list[Node]:
-        """This node and those after each of some moves, made if need be.
+        """Return this node and the nodes after each move of `history`, and make those that do not exist.
 
         Raises:
-          ValueError: a move is illegal; `what` has legal ones.
+          ValueError: a move is illegal; the message begins with `what`.
         """
         nodes = [self]
         for ply, move in enumerate(history, start=1):
@@ -159,7 +153,7 @@ class Node:
 
 
 class Book(Result):
-    """What one side has memorized.
+    """The positions that one side has memorized.
 
     Positions need not be closed under predecessors: where we come to a memorized position from one
     that is not, our move is shown on the way, without a comment.
@@ -168,7 +162,7 @@ class Book(Result):
       start: the position in which every history begins; a copy.
       side: chess.WHITE or chess.BLACK, whose book it is.
       positions: as given, possibly none.
-      distinct_positions: how many positions they are, by EPD.
+      distinct_positions: number of different positions, by EPD.
 
     Raises:
       ValueError: `start` is not a valid position of standard chess; a history has an illegal move,
@@ -201,7 +195,7 @@ class Book(Result):
         return {"side": side, "positions": len(self), "distinct_positions": self.distinct_positions}
 
     def _repr_html_(self) -> str:
-        """A board with the first moves, ours and those that we answer, and the likeliest lines."""
+        """Draw a board with the first moves, ours and those that we answer, and list the likeliest lines."""
         first = {each.history[:1] for each in self.positions}
         first |= {(play.move,) for each in self.positions if not each.history for play in each.moves}
         arrows = [chess.svg.Arrow(move.from_square, move.to_square) for moves in first for move in moves]
@@ -209,7 +203,7 @@ class Book(Result):
         return f"{board}<pre>{html.escape(repr(self))}\n{html.escape(self.first_lines(5))}</pre>"
 
     def columns(self) -> dict[str, Any]:
-        """One row for each position: the moves up to it and our likeliest one in SAN, reach and worth."""
+        """Return a row for each position: the moves up to it and our likeliest one in SAN, reach, worth."""
         lines = [self.start.variation_san(each.history) if each.history else "" for each in self.positions]
         plays = zip(self._nodes, self.positions, strict=True)
         return {
@@ -220,29 +214,26 @@ class Book(Result):
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The book as JSON has it, with moves in UCI notation."""
+        """Return the book for JSON, with moves in UCI notation."""
         given = {"start": self.start, "side": chess.COLOR_NAMES[self.side], "positions": self.positions}
         return {name: as_json(value) for name, value in given.items()}
 
     def __len__(self) -> int:
-        """The number of memorized histories."""
+        """Return the number of memorized histories."""
         return len(self.positions)
 
     @property
     def boards(self) -> list[chess.Board]:
-        """The board of each position, in their order: copies without move stack."""
+        """Board of each position, in their order: copies without move stack."""
         return [node.board.copy(stack=False) for node in self._nodes]
 
     @public
     def first_lines(self, n: checks.NonNegativeInt) -> str:
-        """The `n` lines that carry most as text, one a line: their ends' reach, then numbered moves.
+        """Return the `n` most valuable lines as text, one a line: reach of the line's end, then its moves.
 
-        A line goes from the position of the largest worth, then reach, that stands on no line before it, by
-        the positions of the largest worth behind it. So what most of the book's worth is behind comes first,
-        however seldom single lines through it come up.
-
-        Raises:
-          ValueError: negative `n`.
+        A line begins with the position of largest worth, then reach, that is on no line before it. It goes on
+        with the most valuable position that follows. So the lines that carry most of the book's worth come
+        first, even where each of them is rare.
         """
         rest = sorted(self.positions, key=lambda each: (-each.worth, -each.reach, len(each.history)))
         lines: list[str] = []
@@ -256,7 +247,7 @@ class Book(Result):
         return "\n".join(lines)
 
     def _add(self, position: BookPosition) -> Node:
-        """Checks a position and puts it into the trie."""
+        """Check a position and add it to the trie."""
         text, node = str(position), self._root.line(position.history)[-1]
         if node.board.turn != self.side:
             color = chess.COLOR_NAMES[self.side]
@@ -276,7 +267,7 @@ class Book(Result):
 
 @public
 def write_polyglot(book: Book, path: checks.FilePath) -> None:
-    """Writes a Polyglot book (`.bin`) of our side's positions, replacing `path` atomically.
+    """Write a Polyglot book (`.bin`) of our side's positions, replacing `path` atomically.
 
     Entries are 16 bytes, big-endian: position key, move, weight, learn (0); sorted by key, then by
     falling weight. Weights are proportional to the moves' probabilities, but at least 1; those of a
@@ -285,10 +276,9 @@ def write_polyglot(book: Book, path: checks.FilePath) -> None:
     Polyglot looks only at whether a pawn stands beside the en passant square: each key gets what
     was memorized for it.
 
-    An empty book is an empty file, which programs read as a book without positions.
+    An empty book gives an empty file, which programs read as a book without positions.
 
     Raises:
-      ValueError: no book, or no path.
       OSError: as `atomic_write`.
     """
     merged: dict[int, list[Node]] = defaultdict(list)
@@ -304,11 +294,7 @@ def write_polyglot(book: Book, path: checks.FilePath) -> None:
 
 
 def trie_with_exits(book: Book, exits: Exits) -> Node:
-    """A book's trie with its exits, or as it is where there are none.
-
-    Raises:
-      ValueError: see `write_pgn`.
-    """
+    """Return a book's trie with its exits added, or the trie itself if there are no exits."""
     if not exits:
         return book._root
     root = Book(book.start, book.side, book.positions)._root
@@ -324,7 +310,7 @@ def trie_with_exits(book: Book, exits: Exits) -> Node:
 
 
 def _others(value: Any, name: str) -> tuple[tuple[chess.Move, float], ...]:
-    """Moves, each with a number."""
+    """Return moves, each with a number."""
     try:
         return tuple(
             (checks.check_instance(move, chess.Move, name), checks.check_number(loss, name))
@@ -335,7 +321,7 @@ def _others(value: Any, name: str) -> tuple[tuple[chess.Move, float], ...]:
 
 
 def _polyglot_weights(nodes: Sequence[Node]) -> dict[int, int]:
-    """Weights by Polyglot move of a position that is memorized after each of some histories."""
+    """Return weights by Polyglot move, for a position that is memorized after each of some histories."""
     positions = [node.position for node in nodes if node.position is not None]
     reached = any(position.reach > 0.0 for position in positions)
     masses: dict[int, float] = defaultdict(float)
@@ -355,14 +341,17 @@ def _polyglot_weights(nodes: Sequence[Node]) -> dict[int, int]:
 
 
 def _polyglot_move(board: chess.Board, move: chess.Move) -> int:
-    """A move's 16 bits: to, from << 6, promotion << 12 (knight 1 to queen 4); castling is king takes rook."""
+    """Return a move's 16 bits: to, from << 6, promotion << 12 (knight 1 to queen 4).
+
+    Castling is written as king takes rook.
+    """
     move = chess.Move.from_uci(board.uci(move, chess960=True))
     promotion = move.promotion - 1 if move.promotion else 0
     return move.to_square | move.from_square << 6 | promotion << 12
 
 
 def _measure_flows(root: Node) -> None:
-    """Sets `flow` of each node of a trie."""
+    """Set `flow` of each node of a trie."""
     order = [root]
     for node in order:  # Grows as it goes: parents before children.
         order.extend(node.children.values())
@@ -373,24 +362,24 @@ def _measure_flows(root: Node) -> None:
 
 
 def _best_move(position: BookPosition) -> chess.Move:
-    """The first move that is played at all."""
+    """Return the first move of positive probability."""
     return next(entry.move for entry in position.moves if entry.probability > 0.0)
 
 
 def points(fraction: float) -> str:
-    """Points in 100 games, such as "73", "1.4" or "0.35"."""
+    """Return points in 100 games, such as "73", "1.4" or "0.35"."""
     value = abs(100.0 * fraction)
     text = f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.995 else f"{value:.2f}"
     return ("−" if fraction < 0.0 and float(text) else "") + text
 
 
 def points_axis(axis: Any) -> None:
-    """Numbers a plot's axis of scores in points in 100 games."""
+    """Label a plot's axis of scores in points in 100 games."""
     axis.set_major_formatter(lambda value, _: f"{100.0 * value:g}")
 
 
 def percent(fraction: float) -> str:
-    """A fraction as a percentage of three digits."""
+    """Return a fraction as a percentage with three digits."""
     return f"{100.0 * fraction:.3g}%"
 
 
@@ -402,28 +391,28 @@ def write_pgn(
     exits: Exits = (),
     seen: Mapping[tuple[chess.Move, ...], int] | None = None,
 ) -> None:
-    """Writes the book as one PGN game with variations, replacing `path` atomically.
+    """Write the book as one PGN game with variations, replacing `path` atomically.
 
-    The main line at each move is the most reached one; of the opponent's moves there are those that
-    lead to memorized positions. Lines end with our move in their last memorized position. A comment
-    at each move of ours says how often its position comes up and what forgetting that costs (its
-    worth), the move's own probability where we mix, and what else there was to choose and what it would
-    have changed, all in points of 100 games. The result is "*". The same book gives the
-    same bytes: no date is written unless `headers` has one.
+    The main line at each move is the most reached one. Of the opponent's moves, those that lead to memorized
+    positions are written. Lines end with our move in their last memorized position. A comment at each of our
+    moves gives the share of games that reach its position and the cost of forgetting it (its worth), the
+    move's own probability where we mix, and the other candidate moves with the change that each would have
+    made, all in points of 100 games. The result is "*". The same book gives the same bytes: no date is
+    written unless `headers` has one.
 
     Args:
       book: what to write; if empty, a game without moves.
       path: the file.
       headers: PGN tags to set. SetUp and FEN come from the book.
-      exits: where games leave the book, as `book_exits` gives them. With them, the opponent's moves that
-        leave the book are written as well, each of its moves has a comment on how likely it is, and each
-        exit one on what is expected of the games that leave there.
-      seen: in how many games of an opponent with games each reply was played, by the moves up to the reply
-        and with it. A comment at each reply then says so; what is not in it was never seen.
+      exits: exits of the book, as `book_exits` gives them. With them, the opponent's moves that leave the
+        book are written as well, each with a comment on its probability, and each exit has a comment on the
+        expected score of the games that leave there.
+      seen: number of games of the opponent in which each reply was played, by the moves up to the reply and
+        including it. A comment at each reply then states it; replies that are missing were never seen.
 
     Raises:
-      ValueError: no book or path, exits that are none or have illegal moves, or a header that is set here
-        (FEN, SetUp, Result, Variant), with an invalid name, or whose value has control characters.
+      ValueError: a header that is set here (FEN, SetUp, Result, Variant), with an invalid name, or whose
+        value has control characters; or exits with illegal moves.
       OSError: as `atomic_write`.
     """
     game, _ = book_game(book, exits, seen)
@@ -433,7 +422,7 @@ def write_pgn(
 
 
 def pgn_text(game: chess.pgn.Game) -> str:
-    """A game as it stands in a file, with the empty line after it."""
+    """Return a game's PGN, with the empty line after it."""
     return game.accept(chess.pgn.StringExporter(headers=True, variations=True, comments=True)) + "\n\n"
 
 
@@ -443,20 +432,17 @@ def book_game(
     seen: Mapping[tuple[chess.Move, ...], int] | None = None,
     unseen: str = "not in their games",
 ) -> tuple[chess.pgn.Game, list[tuple[chess.pgn.GameNode, Node | None, tuple[chess.Move, ...]]]]:
-    """A book as a game with variations and comments, as `write_pgn` writes it.
+    """Return a book as a game with variations and comments, as `write_pgn` writes it.
 
     Args:
-      book: see there.
-      exits: see there.
-      seen: see there.
-      unseen: what is said of a reply that was never seen.
+      book: as for `write_pgn`.
+      exits: as for `write_pgn`.
+      seen: as for `write_pgn`.
+      unseen: comment at a reply that was never seen.
 
     Returns:
-      The game, and each of its nodes with the one of the trie and the moves up to there, parents first; None
+      The game, and each of its nodes with the trie's node and the moves up to there, parents first; None
       beside a move of ours after which the trie has nothing.
-
-    Raises:
-      ValueError: see `write_pgn`.
     """
     game = chess.pgn.Game()
     game.setup(book.start)
@@ -475,12 +461,12 @@ def book_game(
 
 
 def _seen(games: int, unseen: str) -> str:
-    """In how many of a person's games a reply was seen, in words."""
+    """State in how many of a person's games a reply was seen."""
     return f"seen in {games} of their games" if games else unseen
 
 
 def set_headers(game: chess.pgn.Game, headers: Mapping[str, str] | None, own: Sequence[str] = ()) -> None:
-    """Sets PGN tags, as a user gives them; `own` are tags that the caller sets besides the usual ones.
+    """Set PGN tags that a user gave; `own` are tags that the caller sets besides the usual ones.
 
     Raises:
       ValueError: see `write_pgn`.
@@ -502,7 +488,7 @@ def set_headers(game: chess.pgn.Game, headers: Mapping[str, str] | None, own: Se
 
 
 def _continuations(node: Node) -> list[tuple[chess.Move, str]]:
-    """The moves to show after a node, most reached first, with their comments."""
+    """Return the moves to show after a node, most reached first, with their comments."""
     position = node.position
     played = [entry for entry in position.moves if entry.probability > 0.0] if position else []
     # Equal reach: in the given order, which is best first; the others by their names.
@@ -535,7 +521,7 @@ def _continuations(node: Node) -> list[tuple[chess.Move, str]]:
 
 
 def _ending(node: Node | None, before: str) -> str:
-    """What is to be said of games that leave the book at a node, after what stands `before`; else nothing."""
+    """Return a comment on games that leave the book at a node, after `before`; "" if none leave here."""
     if node is None or node.exit is None or node.exit.promised is None:
         return ""
     what = "the game is over" if node.exit.over else "the book ends"
@@ -543,7 +529,7 @@ def _ending(node: Node | None, before: str) -> str:
 
 
 def _forgetting(worth: float) -> str:
-    """What forgetting a position means, in words."""
+    """Describe the cost of forgetting a position."""
     shown_worth = points(abs(worth))
     if float(shown_worth) == 0.0:
         return "forgetting it costs less than 0.01 points in 100 games"

@@ -1,14 +1,15 @@
-"""What is known of a book by where games leave it: how long they stay in it, and which likely replies pay.
+"""Facts about a book that follow from its exits: how long games stay in it, and its traps.
 
-All of it is computed from exits, how often games leave there and what is promised: nothing is searched. What
-a book has after some moves is the mean of what its exits there and below promise, by their reach.
+All of it is computed from the exits' reach and expected scores; nothing is searched. The book's expected
+score after some moves is the mean expected score of the exits there and below, weighted by their reach.
 
-A trap is a likely reply that costs its player, and to which the book knows the answer: we then have more than
-after the other replies, and the analyst finds our position better than before it, there and after our answer
-to it and each next reply that the book knows, since one short search may be wrong. The first alone would call
-good moves traps, since we have more wherever the book is long and people err later; the second alone, moves
-that people of a rating are not punished for. It is compared with the others alone, not with the mean of all
-replies, of which a mistake that half of all players make is half.
+A trap is a likely reply that costs its player, and to which the book knows the answer. Two conditions must
+hold: our expected score is higher than after the other replies, and the engine finds our position better
+than before the reply, both right after it and after our answer and each next reply that the book knows,
+since one short search may be wrong. The first condition alone would call good moves traps, since the
+expected score is higher wherever the book is long and people err later; the second alone, moves that people
+of a rating are not punished for. The reply is compared with the other replies only, not with the mean of all
+replies: a mistake that half of all players make is itself half of that mean.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ from precomp_games.chess.data.book import (
 
 _History = tuple[chess.Move, ...]
 LIKELY = 0.05
-"""The share of replies from which on one is no rare one."""
+"""The smallest share of replies that counts as likely."""
 MATE = 10_000
 """Centipawns of a mate; one in n moves counts n less."""
 _GAIN = 0.03  # of a game: about half a pawn among people
 _COSTS = 30  # centipawns, by the analyst
 _SHOWN = 5  # half-moves of what punishes it, in words
-_SELDOM = 0.002  # games that come to less are not worth telling
+_SELDOM = 0.002  # share of games below which a trap is not listed
 
 
 def coverage(book: Book, exits: Exits) -> dict[int, float]:
-    """The share of games in which each of our moves, by its number, is still the book's.
+    """Return the share of games in which each of our moves, by its number, is still the book's.
 
-    Games that end inside the book have never left it. {} where it is not known where games leave.
+    Games that end inside the book have never left it. Return {} if the exits are not known.
     """
-    # Where games leave it is our turn, so that half of the moves before, rounded down, were ours.
+    # At an exit it is our turn, so half of the moves before it, rounded down, were ours.
     left = [(len(each.history) // 2, each.reach) for each in exits if not each.over]
     first = book.start.fullmove_number + (book.side == chess.WHITE and book.start.turn == chess.BLACK)
     whole = math.fsum(each.reach for each in exits)
@@ -63,12 +64,12 @@ class Trap:
 
     Attributes:
       history: the moves before the reply.
-      reply: it.
-      reach: probability that a game comes to where it is played.
-      probability: of the reply there.
-      gain: what our side then has more than after the other replies, in [0, 1].
-      costs: what it costs by the analyst, in centipawns at least; a mate counts `MATE`.
-      line: how the book goes on: our move, and the likeliest replies and our answers to them.
+      reply: the mistake.
+      reach: probability that a game comes to the position before the reply.
+      probability: probability of the reply there.
+      gain: our expected score after it minus that after the other replies, in [0, 1].
+      costs: at least how much it costs according to the engine, in centipawns; a mate counts `MATE`.
+      line: the book's continuation: our move, and the likeliest replies with our answers.
     """
 
     history: _History
@@ -80,7 +81,7 @@ class Trap:
     line: _History
 
     def parts(self, start: chess.Board) -> list[str]:
-        """The trap in words, for the book's player; every second part is what is played."""
+        """Describe the trap for the book's player; every second part is a move."""
         board = start.copy(stack=False)
         before = board.variation_san(self.history)
         for move in self.history:
@@ -95,14 +96,14 @@ class Trap:
         ]
 
     def text(self, start: chess.Board) -> str:
-        """The trap in a sentence or two."""
+        """Describe the trap in a sentence or two."""
         return "".join(self.parts(start))
 
 
 def traps(book: Book, exits: Exits, evaluations: Mapping[_History, chess.engine.PovScore]) -> list[Trap]:
-    """The traps of a book, those first that bring most in all games; of transpositions the first one.
+    """Return the traps of a book, most valuable over all games first; of transpositions the first one.
 
-    Args: see `mistakes`.
+    The arguments are those of `mistakes`.
     """
     found: dict[tuple[str, chess.Move], Trap] = {}
     for trap in mistakes(book, exits, evaluations):
@@ -115,12 +116,12 @@ def traps(book: Book, exits: Exits, evaluations: Mapping[_History, chess.engine.
 
 
 def mistakes(book: Book, exits: Exits, evaluations: Mapping[_History, chess.engine.PovScore]) -> list[Trap]:
-    """Each trap after each history that leads to it, parents first.
+    """Return each trap after each history that leads to it, parents first.
 
     Args:
-      book: whose.
-      exits: where games leave it, and what is promised there.
-      evaluations: the analyst's of our positions, by the moves up to them; where there is none, no trap.
+      book: the book.
+      exits: its exits, with expected scores.
+      evaluations: the engine's evaluations of our positions, by the moves up to them; without one, no trap.
     """
     pawns = {after: each.pov(book.side).score(mate_score=MATE) for after, each in evaluations.items()}
     found: list[Trap] = []
@@ -145,12 +146,12 @@ def mistakes(book: Book, exits: Exits, evaluations: Mapping[_History, chess.engi
 
 
 def _worth(trap: Trap) -> float:
-    """What a trap brings in all games."""
+    """Return a trap's gain over all games."""
     return trap.reach * trap.probability * trap.gain
 
 
 def _next_positions(history: _History, node: Node) -> Iterator[_History]:
-    """Our positions in the book after our answer and a reply to it."""
+    """Yield our positions in the book after our answer and a reply to it."""
     for move, after in node.children.items():
         for reply, child in after.children.items():
             if child.position is not None:
@@ -158,7 +159,7 @@ def _next_positions(history: _History, node: Node) -> Iterator[_History]:
 
 
 def main_line(node: Node) -> _History:
-    """The most reached moves from a position of ours on, up to our last one that is known."""
+    """Return the most reached moves from a position of ours on, up to our last one that is known."""
     line: list[chess.Move] = []
     while node.position is not None:
         best = max(node.position.moves, key=lambda entry: entry.probability)
@@ -172,14 +173,14 @@ def main_line(node: Node) -> _History:
 
 
 def answered(node: Node) -> chess.Move | None:
-    """The likeliest reply to which the book has an answer."""
+    """Return the likeliest reply to which the book has an answer."""
     known = [(move, child) for move, child in node.children.items() if child.position is not None]
     best = max(known, key=lambda pair: (pair[1].mass or pair[1].flow, pair[0].uci()), default=None)
     return None if best is None else best[0]
 
 
 def traps_pgn(book: Book, found: list[Trap], headers: dict[str, str]) -> str:
-    """Traps as PGN, a game each: its line, with a question mark at the reply and the trap in words."""
+    """Return traps as PGN, a game each: its line, with a question mark at the reply and a description."""
     return "".join(_trap_game(book, trap, headers) for trap in found)
 
 

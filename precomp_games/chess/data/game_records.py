@@ -1,19 +1,19 @@
-"""Games that people played, streamed from PGN files that nobody vouches for.
+"""Games that people played, streamed from untrusted PGN files.
 
-A file is read twice where a player is asked for: first its names alone, so that a name that fits several is
-told before anything is counted, and then game by game, so that its size does not matter. Besides a game's
-text and half-moves, what is kept of a game is the hash by which a copy of it is known.
+If a player is given, a file is read twice: first its names alone, so that a name that fits several players
+is reported before anything is counted, and then game by game, so that the file's size does not matter.
+Besides a game's text and half-moves, only a hash is kept, by which a copy of the game is recognized.
 
-A game is python-chess's to read, its main line alone. Every reason for which a game, or the end of one, is
-left out is counted in a `GameReport`: other rules, another start position, moves that cannot be read (what
-comes before them counts), null moves, nothing but tags.
+python-chess reads each game, its main line alone. Every reason for which a game, or the end of one, is left
+out is counted in a `GameReport`: other rules, another start position, moves that cannot be read (the moves
+before them count), null moves, nothing but tags.
 
-A game stands there twice if its first 40 half-moves are the same, or all of them where there are 20 or
-more; shorter games may well have been played twice. The first one counts. Names, dates and the rest of the
-moves are not compared, since they are what copies differ in.
+Two games are copies if their first 40 half-moves are the same, or all of them where there are 20 or more;
+shorter games may well have been played twice. The first copy counts. Names, dates and the rest of the moves
+are not compared, since copies differ in them.
 
-Dates are decimal years, known as well as the file knows them: "1984.??.??" is the middle of 1984, and so is
-"03/04/1984", whose month may be either.
+Dates are decimal years, as precise as the file: "1984.??.??" is the middle of 1984, and so is "03/04/1984",
+whose month may be either.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from precomp_games.chess.data.pgn_files import MAX_TEXT, GameReport, GameVisitor
 from precomp_games.chess.data.replays import packed_hash, replay
 from precomp_games.chess.game import action_of
 
-MAX_GAMES = 10**6  # that are read of a file, where nothing else is said
+MAX_GAMES = 10**6  # read of a file by default
 MAX_PLIES = 1000  # of one game
-_SAME_FROM, _SAME_TO = 20, 40  # plies by which a game that stands there twice is known
+_SAME_FROM, _SAME_TO = 20, 40  # plies by which a copy of a game is recognized
 
 WHITE_SCORES = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
 """White's score, by the Result tag of a finished game."""
@@ -52,7 +52,7 @@ SPEEDS = ("bullet", "blitz", "rapid", "classical")
 """Kinds of time control: a player has under 3, under 8, under 25 minutes, or more, for 40 moves."""
 _SPEED_SECONDS = (180, 480, 1500)
 
-_DATES = ("Date", "UTCDate", "EventDate")  # tags, the first of which is believed where both know as much
+_DATES = ("Date", "UTCDate", "EventDate")  # tags; the first is used where both are equally precise
 _TAGS = frozenset(
     ("White", "Black", "Result", "WhiteElo", "BlackElo", "TimeControl", "Variant", "FEN", "SetUp")
 ).union(_DATES)
@@ -69,12 +69,12 @@ Names = frozenset[tuple[str, ...]]
 
 
 def position_hash(board: chess.Board) -> int:
-    """A position's 64 bits: pieces, side to move, castling rights, and en passant if a capture is legal.
+    """Return a position's 64 bits: pieces, side to move, castling, and en passant if a capture is legal.
 
-    The same positions as with the EPD, at a tenth of its cost. It is a cryptographic hash, cut short: of ten
-    million positions two share it with probability 3e-6, and the moves that are then counted together are
-    those of both that are legal. Polyglot's keys are sums of a published table, so that a file could be made
-    whose positions collide, and take longer to compute in Python.
+    It distinguishes the same positions as the EPD, at a tenth of its cost. It is a truncated cryptographic
+    hash: of ten million positions two share it with probability 3e-6, and moves that are then counted
+    together are legal in both. Polyglot's keys are sums of a published table, so a file could be made whose
+    positions collide, and they take longer to compute in Python.
     """
     passed = board.ep_square if board.ep_square is not None and board.has_legal_en_passant() else -1
     pieces = (board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings)
@@ -84,23 +84,23 @@ def position_hash(board: chess.Board) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class GameRecord:
-    """The main line of a game, as far as it could be read, and who played it.
+    """The main line of a game, as far as it could be read, and its players.
 
     Attributes:
-        white, black: names, as the file has them.
-        own: White and Black, whoever of them was asked for.
-        first: who moves first; White unless the game begins at another position.
-        year: when, as a decimal year; None if the file does not know.
-        ratings: of White and Black, None if the file does not know.
-        speed: one of `SPEEDS`, "" if the file does not know.
-        result: the Result tag's, or where that has none, what stands behind the moves; "*" if nothing does.
+        white, black: names, as in the file.
+        own: the colors of the players that were asked for.
+        first: the side that moves first; White unless the game begins at another position.
+        year: date of the game as a decimal year; None if unknown.
+        ratings: of White and Black, None if unknown.
+        speed: one of `SPEEDS`, "" if unknown.
+        result: the Result tag or, without one, the result behind the moves; "*" if there is none.
         keys: of the positions before each move, by the reader's `key`.
         actions: the moves, as `ChessGame` numbers them.
-        booked: which of them, counted from 0, a comment calls a move of a book, as match programs do.
-        control: seconds that a player has, and what each move adds; None if the file does not know.
-        clocks: seconds that the mover has left after each of them, None where no comment says so; () where
-            clocks are not read.
-        number: where the game stands in its file, by which `read_games` finds it again: `MAX_TEXT` for each
+        booked: the moves, counted from 0, that a comment calls book moves, as match programs do.
+        control: a player's seconds, and the increment for each move; None if unknown.
+        clocks: seconds left to the mover after each move, None where no comment gives them; () if clocks
+            are not read.
+        number: place of the game in its file, by which `read_games` finds it again: `MAX_TEXT` for each
             text before its own, and one for each game before it in that.
         rated: whether the Event tag calls it a rated game, or else unrated or casual; None if neither.
     """
@@ -122,7 +122,7 @@ class GameRecord:
     rated: bool | None = None
 
     def mover(self, ply: int) -> chess.Color:
-        """Whose move `ply` is, counted from 0."""
+        """Return the side that makes move `ply`, counted from 0."""
         return self.first if ply % 2 == 0 else not self.first
 
 
@@ -141,27 +141,27 @@ def read_games(
     key: Key = position_hash,
     report: GameReport | None = None,
 ) -> Iterator[GameRecord]:
-    """The games in a file, one by one; those that stand there twice, once.
+    """Yield the games of a file, one by one, without copies.
 
     Args:
         path: the file.
-        player: whose games, as White and Black tags have the name (see `resolve_names`). None: everyone's.
-        without: whose games are left out, in whatever spelling: of everyone with that last name and
-            initial. A name that the file does not have leaves out none.
+        player: the player of the games, by name in White and Black tags (see `resolve_names`). None: all.
+        without: a player whose games are left out, in any spelling: everyone with that last name and
+            initial. A name that the file does not have leaves out no game.
         max_plies: half-moves of a game that are read.
         max_games: games that are read of this file.
-        setups: whether games count that begin at another position than the usual.
-        copies: whether a game that stands there twice counts twice: a match program's games, in which the
-            same one is played again, and not a collection's.
-        clocks: whether comments are looked at for clocks, [%clk 0:02:59]; what is no time of less than 100
-            hours is none.
-        numbers: of the games that are read, see `GameRecord`; None: of all. Others cost no more than their
+        setups: whether games that begin at another position count.
+        copies: whether copies of a game count. They should in a match program's games, in which the same
+            game may be played again, and not in a collection.
+        clocks: whether clock times are read from comments, such as [%clk 0:02:59]; times of 100 hours or
+            more are ignored.
+        numbers: of the games to read, see `GameRecord`; None: all. Other games cost no more than their
             lines.
-        key: what a position is called in the records.
-        report: what was read and what was not is added to it.
+        key: function that gives a position's key in the records.
+        report: report to which the counts are added.
 
     Raises:
-        ValueError: an argument of another kind; a name that nobody has, or that fits several.
+        ValueError: a name that nobody has, or that fits several players.
         OSError: the file cannot be read.
     """
     path = os.fspath(path)
@@ -197,12 +197,12 @@ def _records(
     seen: dict[int, float | None] | None,
     numbers: Collection[int] | None,
 ) -> Iterator[GameRecord]:
-    before = report.games  # of other files, of which the report tells as well
+    before = report.games  # of other files, which are in the report as well
     texts = None if numbers is None else {number // MAX_TEXT for number in numbers}
     for first, text in zip(itertools.count(step=MAX_TEXT), pgn_files.game_texts(path, report), strict=False):
         if texts is not None and first // MAX_TEXT not in texts:
             continue
-        if wanted is not None:  # most of a large file is games of others: python-chess would take its time
+        if wanted is not None:  # most of a large file is games of others, and python-chess is slow
             names = [tag_text(name)[: pgn_files.MAX_TAG] for name in _SIDE.findall(text.text)]
             if names and not any(name_words(name) in wanted for name in names):
                 report.left_out[_OTHERS] += 1
@@ -228,7 +228,7 @@ def _records(
 
 
 def _reason(game: _Game, seen: dict[int, float | None] | None, report: GameReport) -> str | None:
-    """Why a game that was read is left out; None if it is not. `seen`: by which copies are known."""
+    """Return the reason for which a game is left out, or None. `seen`: years by the hashes of games."""
     if not game.tags:
         return "no tags"  # the rest of a game that broke off
     if not game.actions:
@@ -273,10 +273,10 @@ class _Game(GameVisitor):
         self.cut: str | None = None
         self.told = "*"
         self.rated: bool | None = None
-        self._over = self._past = False  # all that is wanted was read; and more stands behind it
+        self._over = self._past = False  # all that is wanted was read; and more follows it
 
     def stop(self, why: str) -> None:
-        """Takes no more moves."""
+        """Read no more moves."""
         self.cut = self.cut or why
         self._over = True
 
@@ -341,7 +341,7 @@ class _Game(GameVisitor):
 
     @staticmethod
     def _read_clock(clocks: dict[int, float], ply: int, comment: str) -> None:
-        """Adds what a comment behind a half-move says of its player's clock."""
+        """Add the clock time that a comment behind a half-move gives, if it does."""
         if told := _CLOCK.search(comment):
             clocks[ply] = 3600.0 * int(told[1]) + 60.0 * int(told[2]) + float(told[3])
 
@@ -377,7 +377,7 @@ class _Game(GameVisitor):
 
 
 def _year(tags: Mapping[str, str]) -> float | None:
-    """When a game was played, as a decimal year, by the tag that knows it best."""
+    """Return a game's date as a decimal year, by the most precise tag."""
     known = max((_date(tags.get(name, "")) for name in _DATES), key=len)
     match known:
         case (year, month, day):
@@ -390,7 +390,7 @@ def _year(tags: Mapping[str, str]) -> float | None:
 
 
 def bounds_of(day: str) -> tuple[float, float]:
-    """When a day (2021-03-01), a month (2021-03) or a year begins and ends, as decimal years.
+    """Return the beginning and end of a day (2021-03-01), a month (2021-03) or a year, as decimal years.
 
     Raises:
         ValueError: it is none of them.
@@ -405,14 +405,14 @@ def bounds_of(day: str) -> tuple[float, float]:
 
 
 def month_of(year: float) -> str:
-    """A game's decimal year as text, such as 2021-03; the year alone where the file knows no more."""
+    """Return a decimal year as text, such as 2021-03; the year alone if the file has no more."""
     whole, part = divmod(year, 1.0)
     return f"{whole:.0f}" if part == 0.5 else f"{whole:.0f}-{int(12.0 * part) + 1:02}"
 
 
 @functools.lru_cache(1 << 12)
 def _date(text: str) -> tuple[int, ...]:
-    """What a date says, beginning with the year; with slashes or hyphens, a day may be a month."""
+    """Return a date's known parts, year first; with slashes or hyphens, day and month may be swapped."""
     if match := _YEAR_FIRST.match(text.strip()):
         parts = [match[1], match[3], match[4]]
     elif match := _DAY_FIRST.fullmatch(text.strip()):
@@ -430,7 +430,7 @@ def _date(text: str) -> tuple[int, ...]:
 
 
 def _usual(fen: str) -> bool:
-    """Whether a FEN tag is that of the usual start, whatever its counters."""
+    """Return whether a FEN tag is that of the usual start, whatever its counters."""
     parts = fen.split()[:4]
     return parts == chess.STARTING_FEN.split()[: len(parts)]
 
@@ -442,7 +442,7 @@ def _rating(text: str) -> int | None:
 
 
 def _control(text: str) -> tuple[int, int] | None:
-    """Seconds that a player has at first, and what each move adds."""
+    """Return a player's seconds at first, and the increment for each move."""
     match = _TIME_CONTROL.match(text.strip())
     return None if match is None else (int(match[1]), int(match[2] or 0))
 

@@ -1,25 +1,25 @@
-"""What was played at each position, weighted, and the policy that this makes with a prior behind it.
+"""Weighted counts of the moves played at each position, and the policy they give with a prior.
 
-With n(m) the weight of the games in which move m was played at a position, however they came there, and n the
-sum of them, a `CountsPolicy` plays
+Let n(m) be the weight of the games in which move m was played at a position, by whatever order of moves, and
+n their sum. A `CountsPolicy` plays
 
     P(m | position) = (n(m) + alpha q(m | position)) / (n + alpha),
 
 where q is another policy, the prior: a population's counts, backed off to an engine's, and so on. alpha is
-how many games the prior is worth. At infinity the policy is the prior; at 0 it is the frequencies, and the
-prior where there are none.
+the number of games that the prior is worth. At infinity the policy is the prior; at 0 it is the frequencies,
+and the prior where there are none.
 
-The weight of a game is a product of one half to the power of its age over a half-life, of the same of the
-mover's distance in rating over a scale, and of a factor for time controls. A game of unknown date has no
-weight where the half-life is finite; an unknown rating or time control makes no difference.
+The weight of a game is 2^(-age / half-life), times 2^(-distance / scale) for the mover's distance in rating,
+times a factor for time controls. A game of unknown date has weight 0 if the half-life is finite; an unknown
+rating or time control makes no difference.
 
 Counts are three sorted arrays of 18 bytes an entry, by `position_hash`. Games are added in batches, so that
 memory grows with the number of different moves, not of games.
 
 Polyglot books count as well. A file is entries of 16 bytes, big-endian, sorted: key, move, weight, learning
-data. One that is not sorted is read all the same. What a weight is depends on who made the file: a number of
-games, or, by the usual program, 2 wins + draws, or a choice. Files are not to be trusted: what cannot be read
-is left out and counted, and if nothing remains, that is an error.
+data. Unsorted files are read all the same. The meaning of a weight depends on who made the file: a number of
+games, or, by the usual program, 2 wins + draws, or a choice. Files are not trusted: entries that cannot be
+read are left out and counted, and it is an error if none remains.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from precomp_games.policies.mixtures import refuse_mixture_inside
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history
 
 DEFAULT_PLIES = 60
-"""Half-moves of a game that count, where nothing else is said."""
+"""Half-moves of a game that count by default."""
 
 Floats = npt.NDArray[np.float64]
 _BATCH = 20_000  # games
 _ROWS = 1 << 20  # entries that wait to be added
-_REFERENCE = 2000.0  # ages are counted from here, until it is known what they are counted from
+_REFERENCE = 2000.0  # ages are counted from here until the newest game is known
 _MOST = 1000.0  # doublings
-_STATES = 512  # that a policy is asked at once
-_NOTHING = 1e-300  # games; shares of so few are no numbers
+_STATES = 512  # in one call of a policy
+_NOTHING = 1e-300  # games; dividing by so few overflows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,13 +68,13 @@ class GameTable:
     Attributes:
         keys: uint64[m], `position_hash` before each half-move.
         actions: uint16[m], as `ChessGame` numbers moves.
-        game: int32[m], whose half-move it is.
-        own: bool[m], whether the mover is one whose moves are counted.
+        game: int32[m], number of each half-move's game.
+        own: bool[m], whether the mover is a player whose moves are counted.
         white: bool[m], whether White moves.
         years: float64[g], decimal; NaN if unknown.
         ratings: float64[g, 2], of White and Black; NaN if unknown.
         speeds: int8[g], index in `SPEEDS`; -1 if unknown.
-        sides: bool[g, 2], whether White and Black are those who were asked for.
+        sides: bool[g, 2], whether White and Black are players that were asked for.
         number: int64[g], where each game stands in its file, see `GameRecord`.
     """
 
@@ -91,16 +91,16 @@ class GameTable:
 
     @property
     def num_games(self) -> int:
-        """G."""
+        """Number of games, g."""
         return len(self.years)
 
     @property
     def ply(self) -> npt.NDArray[np.int64]:
-        """int64[m]: half-moves that were played before each half-move in its game."""
+        """int64[m]: number of half-moves before each half-move in its game."""
         return np.arange(len(self.game)) - np.searchsorted(self.game, self.game)
 
     def frequent(self, least: int) -> GameTable:
-        """The same games, of which moves count at positions that so many of them were in, or more."""
+        """Return these games, in which only moves at positions of at least `least` games count."""
         own = np.flatnonzero(self.own)
         visits = np.unique(np.stack([self.keys[own], self.game[own].astype(np.uint64)], axis=1), axis=0)
         keys, games = np.unique(visits[:, 0], return_counts=True)
@@ -109,7 +109,7 @@ class GameTable:
         return dataclasses.replace(self, own=kept)
 
     def select(self, games: npt.NDArray[np.bool_]) -> GameTable:
-        """The games for which `games`, bool[g], is true."""
+        """Return the games for which `games`, bool[g], is true."""
         moves = games[self.game]
         number = np.cumsum(games, dtype=np.int32) - 1
         of_moves = (self.keys[moves], self.actions[moves], number[self.game[moves]], self.own[moves])
@@ -118,7 +118,7 @@ class GameTable:
 
     @staticmethod
     def join(tables: Iterable[GameTable]) -> GameTable:
-        """All games of several tables."""
+        """Return all games of several tables."""
         parts = tuple(tables) or (_table([]),)
         columns = {name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])}
         first = np.cumsum([0, *(part.num_games for part in parts[:-1])], dtype=np.int32)
@@ -126,7 +126,7 @@ class GameTable:
         return GameTable(**columns)
 
     def own_states(self) -> dict[int, ChessState]:
-        """A state at each position in which a half-move counts, by `position_hash`.
+        """Return a state at each position in which a half-move counts, by `position_hash`.
 
         Each is the first one of the table; positions in which the game is over have none.
 
@@ -141,7 +141,7 @@ class GameTable:
             if game != current:
                 state, current = root.clone(), game
             if state.is_terminal():
-                continue  # such as with two kings, where people have played on
+                continue  # for example where people have played on after a king was lost
             if own:
                 states.setdefault(key, state.clone())
             state.apply_action(action)
@@ -149,7 +149,7 @@ class GameTable:
 
 
 def game_tables(records: Iterable[GameRecord], batch: int = _BATCH) -> Iterator[GameTable]:
-    """Games as tables of so many, in which the moves of those who were asked for count."""
+    """Yield games as tables of `batch` games, in which the moves of the players that were asked for count."""
     rest = iter(records)
     while held := list(itertools.islice(rest, batch)):
         yield _table(held)
@@ -181,18 +181,18 @@ def _table(records: Sequence[GameRecord]) -> GameTable:
 
 @dataclasses.dataclass(frozen=True)
 class GameSelection:
-    """Which games of a file are meant, and how much of them counts.
+    """A selection of a file's games, and of the moves that count in them.
 
     Attributes:
         path: the file.
-        player: whose games, and whose moves count, see `read_games`; None: everyone's.
-        without: whose games are left out.
+        player: the player whose games and moves count, see `read_games`; None: everyone.
+        without: a player whose games are left out.
         max_plies: half-moves of a game that count.
-        before: a decimal year. Where it is finite, only games that are known to be older count.
-        copies: whether the games are a match's: one that stands there twice was played twice, and one from
-            another start position counts as well.
-        least: games that a position must have come up in, for its moves to count: what is rarer is left to
-            the prior.
+        before: a decimal year. If it is finite, only games that are known to be older count.
+        copies: whether these are a match's games: then copies of a game, and games from another start
+            position, count as well.
+        least: games in which a position must have come up for its moves to count; rarer positions are left
+            to the prior.
     """
 
     path: str
@@ -204,7 +204,7 @@ class GameSelection:
     least: int = 1
 
     def records(self, report: GameReport) -> Iterator[GameRecord]:
-        """The games, also newer ones; the report is filled.
+        """Read the games, newer ones included, and fill the report.
 
         Raises:
             ValueError, OSError: see `read_games`.
@@ -214,7 +214,7 @@ class GameSelection:
 
     @public
     def table(self, report: GameReport | None = None) -> GameTable:
-        """The games, also newer ones, as one table; the report is filled.
+        """Read the games, newer ones included, into one table, and fill the report.
 
         Raises:
             ValueError: see `read_games`; or no games.
@@ -226,7 +226,7 @@ class GameSelection:
         return table
 
     def check_read(self, report: GameReport) -> None:
-        """Refuses a file without such games."""
+        """Raise ArgumentError if a file had no such games."""
         if not report.games:
             raise ArgumentError(f"expected games in {self.path!r}, got none ({report})")
 
@@ -234,15 +234,15 @@ class GameSelection:
 @public
 @dataclasses.dataclass(frozen=True)
 class GameWeights:
-    """How much a game counts.
+    """Settings of a game's weight.
 
     Attributes:
         half_life: years in which a game's weight is halved; infinity: age makes no difference.
-        as_of: the decimal year that ages are counted up to; None: the newest game's. Newer games have no age.
-        rating: of the mover, from which distances are taken; None: ratings make no difference.
+        as_of: decimal year at which a game's age is 0, as it is for newer ones; None: the newest game's.
+        rating: rating from which the mover's distance is taken; None: ratings make no difference.
         rating_scale: distance that halves the weight.
-        speed: the time control that is meant, one of `SPEEDS`; "": they make no difference.
-        other_speeds: the factor of games at other time controls, from 0 to 1.
+        speed: the preferred time control, one of `SPEEDS`; "": it makes no difference.
+        other_speeds: factor of games at other time controls, from 0 to 1.
     """
 
     half_life: Annotated[float, checks.Gt(0.0), checks.INFINITE] = math.inf
@@ -253,7 +253,7 @@ class GameWeights:
     other_speeds: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] = 0.0
 
     def base(self, table: GameTable) -> Floats:
-        """float64[m]: the weight of each half-move, but for its game's age."""
+        """Return float64[m]: the weight of each half-move, but for its game's age."""
         weights = np.ones(len(table.keys))
         if self.rating is not None:
             rating = table.ratings[table.game, np.where(table.white, 0, 1)]
@@ -266,10 +266,10 @@ class GameWeights:
 
 
 class MoveSource(Protocol):
-    """What knows how often moves were played: games, or a book."""
+    """A source of how often moves were played: games, or a book."""
 
     def at(self, board: chess.Board) -> Mapping[int, float]:
-        """Weights by action at a position."""
+        """Return weights by action at a position."""
 
 
 Entries = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16], Floats]
@@ -288,7 +288,7 @@ class MoveCounts:
     def __init__(
         self, keys: npt.NDArray[np.uint64], actions: npt.NDArray[np.uint16], weights: Floats
     ) -> None:
-        """Adds up entries, in any order.
+        """Add up entries, in any order.
 
         Raises:
             ValueError: arrays of other kinds or lengths, or weights that are not positive and finite.
@@ -301,16 +301,16 @@ class MoveCounts:
         self.keys, self.actions, self.weights = _added([(keys, actions, weights)])
 
     def __len__(self) -> int:
-        """Entries: moves at positions."""
+        """Return the number of entries: moves at positions."""
         return len(self.keys)
 
     def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """What `MoveCounts(**arrays)` is the same of."""
+        """Return arrays from which `MoveCounts(**arrays)` makes the same counts."""
         return {"keys": self.keys, "actions": self.actions, "weights": self.weights}
 
     @staticmethod
     def of_tables(tables: Iterable[GameTable], weights: GameWeights | None = None) -> MoveCounts:
-        """What was played in games, by those whose moves are counted."""
+        """Count the moves of games, by the players whose moves count."""
         weights = weights or GameWeights()
         parts: list[Entries] = [(np.empty(0, np.uint64), np.empty(0, np.uint16), np.empty(0))]
         newest = -math.inf
@@ -330,14 +330,14 @@ class MoveCounts:
         return MoveCounts(keys, actions, total)
 
     def at(self, board: chess.Board) -> dict[int, float]:
-        """Weights by action at a position."""
+        """Return weights by action at a position."""
         key = np.uint64(position_hash(board))
         rows = slice(*(int(np.searchsorted(self.keys, key, side)) for side in ("left", "right")))
         return dict(zip(self.actions[rows].tolist(), self.weights[rows].tolist(), strict=True))
 
 
 def _younger(weights: GameWeights, table: GameTable) -> Floats:
-    """float64[g]: two to the power of half-lives since the reference year."""
+    """Return float64[g]: 2 to the power of the number of half-lives since the reference year."""
     if not math.isfinite(weights.half_life):
         return np.ones(table.num_games)
     years = table.years if weights.as_of is None else np.minimum(table.years, weights.as_of)
@@ -346,7 +346,7 @@ def _younger(weights: GameWeights, table: GameTable) -> Floats:
 
 
 def _added(parts: Sequence[Entries]) -> Entries:
-    """All entries, sorted by key and action, each pair once."""
+    """Return all entries, sorted by key and action, each pair once."""
     keys, actions, weights = map(np.concatenate, zip(*parts, strict=True))
     order = np.lexsort((actions, keys))
     keys, actions, weights = keys[order], actions[order], weights[order]
@@ -357,12 +357,12 @@ def _added(parts: Sequence[Entries]) -> Entries:
 
 
 class CountsPolicy(Shown, openspiel_policy.Policy):
-    """Plays what was played, with a prior that is worth `alpha` games.
+    """Plays counted moves in proportion to their weights, with a prior that is worth `alpha` games.
 
     Attributes:
-        counts: what was played.
-        alpha: games that the prior is worth, from 0 to infinity.
-        prior: the policy behind it; None: any legal move, equally likely.
+        counts: the counts.
+        alpha: number of games that the prior is worth, from 0 to infinity.
+        prior: the policy behind the counts; None: any legal move, equally likely.
     """
 
     @public
@@ -373,11 +373,7 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
         alpha: Annotated[float, checks.Ge(0.0), checks.INFINITE] = 1.0,
         prior: PolicyLike | None = None,
     ) -> None:
-        """Makes the policy.
-
-        Raises:
-            ValueError: another game than chess, a number out of range, no policy.
-        """
+        """Make the policy."""
         super().__init__(game, [0, 1])
         refuse_mixture_inside(prior, "prior")
         self.counts, self.alpha, self.prior = counts, alpha, prior
@@ -385,17 +381,13 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
         self._ask = _any_move if prior is None else as_batch_policy(prior)
 
     def prior_share(self, state: ChessState) -> float:
-        """How much of what is played at a state the prior says: alpha / (n + alpha), of n games there."""
+        """Return the prior's share of the policy at a state: alpha / (n + alpha), of n games there."""
         games = math.fsum(self.counts.at(state.board).values())
         return 1.0 if games == 0.0 or math.isinf(self.alpha) else self.alpha / (games + self.alpha)
 
     @public
     def action_probabilities_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
-        """One {action: probability} a state.
-
-        Raises:
-            ValueError: what is no state of chess, or one where the game is over.
-        """
+        """Return one {action: probability} for each state."""
         counted = []
         for state in states:
             legal = set(state.legal_actions())  # two positions may share a key, and files hold what they like
@@ -410,23 +402,19 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{action: probability} at one state; `player_id` can only be the side to move.
-
-        Raises:
-            ValueError: what is no state of chess, one where the game is over, or another player.
-        """
+        """Return {action: probability} at one state; `player_id` can only be the side to move."""
         return self.action_probabilities_batch(check_unfinished([state], "state", player_id))[0]
 
 
 def _any_move(states: Sequence[ChessState]) -> list[dict[int, float]]:
-    """Any legal move, equally likely."""
+    """Return the uniform policy at each state."""
     return [dict.fromkeys(actions, 1.0 / len(actions)) for actions in (s.legal_actions() for s in states)]
 
 
 def _smoothed(
     weights: Mapping[int, float], total: float, alpha: float, prior: Mapping[int, float]
 ) -> dict[int, float]:
-    """P of the module's docstring."""
+    """Return P of the module's docstring."""
     if math.isinf(alpha) or total + alpha < _NOTHING:
         return dict(prior)
     whole = total + alpha
@@ -440,17 +428,17 @@ def _smoothed(
 def predicted_rows(
     policy: PolicyLike, table: GameTable, states: dict[int, ChessState] | None = None
 ) -> list[Mapping[int, float]]:
-    """What a policy expects before each half-move of a table that counts (`own`), in their order.
+    """Return a policy's probabilities before each half-move of a table that counts (`own`), in their order.
 
-    Each position is asked once. Where the game is over, a row is empty.
+    Each position is asked for once. If the game is over, a row is empty.
 
     Args:
-        policy: who is asked.
+        policy: the policy.
         table: the games.
         states: `own_states()` of it, or of a table that it is from, if they are at hand.
 
     Raises:
-        ValueError: no policy, or games that do not begin at the usual position.
+        ValueError: games that do not begin at the usual position.
     """
     ask = as_batch_policy(policy)
     states = table.own_states() if states is None else states
@@ -464,12 +452,12 @@ def predicted_rows(
 
 
 PolyglotWeights = Annotated[str, checks.one_of(("frequency", "score", "uniform"))]
-"""What a Polyglot file's weights are taken for."""
+"""The meaning of a Polyglot file's weights."""
 
 REPEATED = "entries that repeat another, weights added up"
-"""What is strange of a Polyglot file."""
+"""An irregularity of a Polyglot file."""
 UNWEIGHTED = "moves of weight 0, which are not played"
-"""Another such thing."""
+"""Another irregularity."""
 
 _ENTRY = np.dtype([("key", ">u8"), ("move", ">u2"), ("weight", ">u2"), ("learn", ">u4")])
 _MAX_BOOK = 1 << 30  # bytes
@@ -478,30 +466,26 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def warn_of(path: str | os.PathLike[str], wrong: Mapping[str, int]) -> None:
-    """Says in one line what is wrong with a file, where something is."""
+    """Log in one line what is wrong with a file, if anything is."""
     if wrong:
         what = "; ".join(f"{count} {reason}" for reason, count in wrong.items())
         _LOGGER.warning("%s", one_line(f"{os.fspath(path)}: {what}"))
 
 
 class PolyglotCounts:
-    """The moves of a Polyglot book, as if they had been played so often.
+    """The moves of a Polyglot book, counted as if they had been played.
 
     Attributes:
         weights: how a file's weights are read. "frequency": numbers of games; a move of weight 0 is deleted.
             "score": 2 wins + draws, which is the number of games where both sides score the same; a move of
             weight 0 was played, once, and lost. "uniform": every move of the book counts 1.
-        left_out: what could not be read, by reason.
-        strange: what is not as the format has it, and is read as it says here, by what it is.
+        left_out: number of entries that could not be read, by reason.
+        strange: number of irregularities that were read all the same, by description.
     """
 
     @public
     def __init__(self, data: bytes, weights: PolyglotWeights = "frequency") -> None:
-        """Sorts what a file has.
-
-        Raises:
-            ValueError: other weights.
-        """
+        """Sort a file's entries."""
         self.weights = weights
         self.left_out: collections.Counter[str] = collections.Counter()
         if len(data) % _ENTRY.itemsize:
@@ -516,29 +500,29 @@ class PolyglotCounts:
     @staticmethod
     @public
     def read(path: checks.FilePath, weights: PolyglotWeights = "frequency") -> PolyglotCounts:
-        """The book in a file.
+        """Read the book in a file.
 
         Raises:
-            ValueError: no path, other weights, or a file without an entry, or larger than a gigabyte.
+            ValueError: a file without an entry, or larger than a gigabyte.
             OSError: the file cannot be read.
         """
         size = os.path.getsize(path)
         if size > _MAX_BOOK:
             raise ArgumentError(f"expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
         with open(path, "rb") as file:
-            data = file.read(size)  # memory for as many bytes is taken at once
+            data = file.read(size)  # allocates as many bytes at once
         if len(data) < _ENTRY.itemsize:
             raise ArgumentError(f"expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}")
         return PolyglotCounts(data, weights)
 
     def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The same as bytes, but for what nobody reads."""
+        """Return the entries as bytes, with learning data of 0, which nobody reads."""
         entries = self._entries.copy()
         entries["learn"] = 0
         return {"entries": np.frombuffer(entries.tobytes(), np.uint8)}
 
     def _strange(self, given: npt.NDArray[np.uint64]) -> collections.Counter[str]:
-        """What is not as the format has it, where keys were given in this order."""
+        """Count a file's departures from the format; `given` are its keys in the file's order."""
         moves, weights = self._entries["move"], self._entries["weight"]
         order = np.lexsort((moves, self._keys))
         moves, weights = moves[order], weights[order]
@@ -555,14 +539,14 @@ class PolyglotCounts:
             UNWEIGHTED: deleted,
             "positions without other moves than these": unplayed,
         }
-        return +collections.Counter(found)  # without what there is none of
+        return +collections.Counter(found)  # without counts of 0
 
     def __len__(self) -> int:
-        """Entries."""
+        """Return the number of entries."""
         return len(self._keys)
 
     def at(self, board: chess.Board) -> dict[int, float]:
-        """Weights by action at a position."""
+        """Return weights by action at a position."""
         key = np.uint64(chess.polyglot.zobrist_hash(board))
         rows = slice(*(int(np.searchsorted(self._keys, key, side)) for side in ("left", "right")))
         least = 1 if self.weights == "score" else 0
@@ -578,7 +562,7 @@ class PolyglotCounts:
 
 
 def _action(board: chess.Board, raw: int) -> int | None:
-    """A Polyglot move's action, None if it is not legal; castling is king takes rook there."""
+    """Return a Polyglot move's action, None if it is not legal; castling is king takes rook there."""
     promotion, origin, target = raw >> 12, raw >> 6 & 63, raw & 63
     if promotion > 4 or origin == target:
         return None

@@ -1,9 +1,9 @@
-"""The moves of a game as PGN has them, of what people and programs write in their place.
+"""Rewrites the moves of a game as PGN has them, from what people and programs write in their place.
 
-python-chess finds moves inside of words, so that "Sf3", a German knight's move, is read as a pawn's. Here a
-word is a move as a whole, or ends what can be read of a line. Pieces may have the letters of another
-language, which the file as a whole says, or the game where the file does not; figurines; or small letters. A
-result ends a game, and so does another first move: what comes behind is a game of its own.
+python-chess finds moves inside words: it reads "Sf3", a German knight's move, as a pawn's. Here a word is a
+move as a whole, or the line is readable no further. Pieces may have the letters of another language (found
+from the file as a whole, or from the game if the file leaves it open), figurines, or small letters. A result
+ends a game, and so does another first move: the text behind it is a game of its own.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ LANGUAGES: dict[str, dict[str, str]] = {
         "Russian": "Кр Ф Л С К",
     }.items()
 }
-"""What the letters of king, queen, rook, bishop and knight are in PGN, by language."""
+"""The PGN letter of each letter for king, queen, rook, bishop and knight, by language."""
 LANGUAGES["English"]["P"] = ""  # a pawn's, which some programs write
 
 BOOK_MOVE = "book"
 """The comment that match programs write at a move of a book."""
 NO_MOVE = "Ka1a1"
-"""What stands for a word that is no move: python-chess takes it for a move that is never legal."""
+"""Written for a word that is no move: python-chess takes it for a move that is never legal."""
 
 _FIGURINES = dict(zip("♔♕♖♗♘♙♚♛♜♝♞♟", ("K", "Q", "R", "B", "N", "") * 2, strict=True))
 _DASH = r"[-\u2010-\u2015\u2212]"
@@ -65,7 +65,7 @@ _TOKEN = re.compile(
     |(?P<other>.)""",
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
-# What nearly all games are, and what python-chess reads as it stands: a time saved for files of millions.
+# The text of nearly all games, which python-chess reads as it stands: saves time in files of millions.
 _PLAIN = re.compile(
     r"""(?:[ ]++|\n(?!\s*\n)|\{[^{}]*+\}|[()]|\$\d{1,3}|\d++\.(?:\.\.)?(?!\.)
     |(?:O-O(?:-O)?|[KQRBN]?[a-h]?[1-8]?x?[a-h][1-8](?:=[QRBN])?)[+#]?[!?]{0,2}(?=[\s)])
@@ -88,19 +88,19 @@ _CASTLING = re.compile(rf"[O0oОо]{_DASH}[O0oОо](?P<long>{_DASH}[O0oОо])?(?
 _NULL = frozenset(("--", "Z0", "0000", "@@@@"))
 _MARKS = re.compile(r"[!?]{1,2}|[‼⁇⁈⁉]")
 _DOUBLE = {"‼": "!!", "⁇": "??", "⁈": "?!", "⁉": "!?"}
-# Words beside moves that say nothing of them: "N" is a novelty, "D" a diagram.
+# Words beside moves that are ignored: "N" is a novelty, "D" a diagram.
 _BESIDE = re.compile(r"N|D|e\.?p\.?|ch|mate|dbl|dis|\d+:\d\d(?::\d\d)?|[^\w]+")
 
 
 @functools.lru_cache(1 << 8)
 def result_of(text: str) -> str | None:
-    """A finished game's result as PGN writes it: "1-0", "0-1" or "1/2-1/2"; None where it is none of them."""
+    """Return a finished game's result as in PGN: "1-0", "0-1" or "1/2-1/2"; None for other texts."""
     fits = (result for result, written in _RESULTS.items() if re.fullmatch(written, text.strip()))
     return next(fits, None)
 
 
 def languages_of(text: str) -> tuple[str, ...]:
-    """The languages that most of a file's pieces can have, the most usual first."""
+    """Return the languages that fit most of a file's piece letters, the most usual first."""
     letters = collections.Counter(_letters(_tokens(text)))
     fits = {name: sum(map(letters.__getitem__, LANGUAGES[name])) for name in LANGUAGES}
     return tuple(name for name in LANGUAGES if fits[name] == max(fits.values()))
@@ -108,12 +108,12 @@ def languages_of(text: str) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Standard:
-    """One game as PGN has it.
+    """A game in standard PGN.
 
     Attributes:
         text: its tags and its moves.
-        language: of its pieces.
-        small: what small letters mean that may be a pawn's file or a piece, by letter.
+        language: language of its piece letters.
+        small: piece by small letter, for letters that may be a pawn's file or a piece.
         plain: where the moves begin, if they are written as python-chess reads them; else 0.
     """
 
@@ -123,9 +123,9 @@ class Standard:
     plain: int = 0
 
     def moves(self) -> tuple[list[str], str] | None:
-        """The moves of a plain text, without signs of check, mate and judgment, and the result behind them.
+        """Return a plain text's moves, without signs of check, mate and judgment, and the result behind them.
 
-        None where it is not plain, has variations, no moves, or a comment of `BOOK_MOVE`.
+        Return None if it is not plain, has variations, no moves, or a comment of `BOOK_MOVE`.
         """
         text = self.text[self.plain :] if self.plain else ""
         if not text or BOOK_MOVE in text.casefold():
@@ -136,7 +136,7 @@ class Standard:
         return (moves, end[0] if end and end[0] in _TOLD else "") if moves else None
 
     def comments(self) -> Iterator[tuple[int, str]]:
-        """The comments of a plain text without variations, each behind so many moves."""
+        """Yield the comments of a plain text without variations, each with the number of moves before it."""
         moves = 0
         for match in _COMMENT_OR_MOVE.finditer(self.text, self.plain):
             if match[1] is None:
@@ -146,14 +146,14 @@ class Standard:
 
     @property
     def pieces(self) -> str:
-        """What letters its pieces have, where that is not as PGN has it; "" where it is."""
+        """Piece letters of the game where they are not PGN's: a language, "small" or "unknown"; else ""."""
         return "small" if self.small else "" if self.language == "English" else self.language or "unknown"
 
 
 def standard(text: str, languages: tuple[str, ...]) -> Iterator[Standard]:
-    """The games of a text that has the tags of one, each as PGN has it.
+    """Yield the games of a text that begins with tags, each in standard PGN.
 
-    What follows a result and does not begin with a first move has no text here.
+    Text that follows a result and does not begin with a first move gives a game with an empty text.
 
     Args:
         text: tags, a line each, and moves.
@@ -178,7 +178,7 @@ def standard(text: str, languages: tuple[str, ...]) -> Iterator[Standard]:
 
 @dataclasses.dataclass(frozen=True)
 class _Token:
-    """A part of a game: what kind it is, its text, and a move's parts."""
+    """A part of a game: its kind, its text, and a move's parts."""
 
     kind: str
     text: str
@@ -186,16 +186,16 @@ class _Token:
 
     @property
     def is_first_number(self) -> bool:
-        """Whether White's first move comes next."""
+        """Return whether White's first move comes next."""
         dots = self.text.count(".") + 3 * self.text.count("…")
         return self.kind == "number" and self.text.strip(" .…\n\t\r") == "1" and dots <= 1
 
 
-_NOWHERE = _Token("word", "")  # stands before moves of which nobody knows the position
+_NOWHERE = _Token("word", "")  # stands before moves from an unknown position
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """The parts of moves' text; of blanks, empty lines alone."""
+    """Yield the parts of moves' text; of blanks, empty lines alone."""
     for match in _TOKEN.finditer(text):
         kind, part = match.lastgroup or "", match.group()
         if kind == "word":
@@ -205,7 +205,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _games(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
-    """The parts of each game; the first one is there whatever it has."""
+    """Yield the parts of each game; the first game is always given, even if empty."""
     game: list[_Token] = []
     depth, moves, over, numbered, empty = 0, 0, False, False, False
     for token in tokens:
@@ -220,7 +220,7 @@ def _games(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
             game, moves, over, numbered = [], 0, False, False
         elif over and (token.kind in ("number", "bracket") or token.move is not None):
             yield game
-            # Behind a result stands another game, from its first move on; of what else there is, no position.
+            # Behind a result, a first move begins another game; the position of any other text is unknown.
             game, moves, over = [] if begins else [_NOWHERE], 0, False
         elif over and token.kind != "comment":
             continue
@@ -239,7 +239,7 @@ def _games(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
 
 
 def _letters(tokens: Iterable[_Token]) -> Iterator[str]:
-    """The capital letters of pieces."""
+    """Yield the capital letters of pieces."""
     for token in tokens:
         if token.move is not None:
             for part in ("piece", "promoted"):
@@ -249,7 +249,7 @@ def _letters(tokens: Iterable[_Token]) -> Iterator[str]:
 
 
 def _language(tags: str, tokens: list[_Token], languages: tuple[str, ...]) -> tuple[str, dict[str, str]]:
-    """The language of a game's pieces, and what its small letters may be."""
+    """Return the language of a game's pieces, and the pieces that its small letters may be."""
     letters = set(_letters(tokens))
     small = {token.move["piece"] for token in tokens if token.move is not None} - {None}
     small = {letter.upper() for letter in small if letter.islower()}
@@ -275,7 +275,7 @@ def _language(tags: str, tokens: list[_Token], languages: tuple[str, ...]) -> tu
 
 
 def _plies(tags: str, tokens: list[_Token], language: str) -> int:
-    """How many half-moves of a game can be read in a language."""
+    """Return the number of half-moves of a game that can be read in a language."""
     text = f"{tags}\n{' '.join(_written(tokens, language, {}))}\n"
     board = chess.pgn.read_game(io.StringIO(text), Visitor=_Readable)
     return 0 if board is None else len(board.move_stack)
@@ -285,11 +285,11 @@ class _Readable(chess.pgn.BoardBuilder):
     """Plays a main line up to a move that cannot be read."""
 
     def handle_error(self, error: Exception) -> None:
-        """What follows is passed over."""
+        """Pass over the rest."""
 
 
 def _written(tokens: Iterable[_Token], language: str, small: Mapping[str, str]) -> Iterator[str]:
-    """The parts of a game as PGN writes them."""
+    """Yield the parts of a game as PGN writes them."""
     letters = LANGUAGES.get(language, {})
     for token in tokens:
         if token.kind == "result":
@@ -313,7 +313,7 @@ def _written(tokens: Iterable[_Token], language: str, small: Mapping[str, str]) 
 
 
 def _move(move: re.Match[str], letters: Mapping[str, str]) -> str:
-    """A move in SAN; what is no move of these letters is `NO_MOVE`."""
+    """Return a move in SAN, or `NO_MOVE` if it is no move in these letters."""
 
     def letter(text: str) -> str | None:
         return _FIGURINES.get(text[0], letters.get(text, letters.get(text.upper())))

@@ -1,12 +1,13 @@
-"""Names of players: which are the same, and which may be.
+"""Names of players: spellings of the same name, and names that may be the same person's.
 
-A name is compared as its words, `name_words`: names that differ in capitals, commas, dots and apostrophes, or
-in how accents are composed, are the same. A name that a file has is that player's; one that it does not have,
-such as "Karpov, A.", fits all that may be so written, and an error lists them where they are several.
+A name is compared by its words, `name_words`: names that differ in capitals, commas, dots and apostrophes, or
+in how accents are composed, are the same. A name that a file has is that player's; another one, such as
+"Karpov, A.", fits all names that may be so written, and an error lists them if there are several.
 
-What may be the same person's (`alike`) is more: ü may be ue or u, Карпов Karpov, "Anatoly Karpov" and "GM
-Karpov, A." may be "Karpov, Anatoly". That is asked or told, and never taken for the same unsaid. Of other
-alphabets, names are written as anyascii does; since Александр is Alexander, initials are enough there.
+Names that may be the same person's (`alike`) are more: ü may be ue or u, Карпов Karpov, "Anatoly Karpov" and
+"GM Karpov, A." may be "Karpov, Anatoly". Users are asked or informed; such names are never silently merged.
+Names in other alphabets are transliterated by anyascii; since Александр is Alexander, initials are enough
+there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from precomp_games._support.checks import ArgumentError
 _CHOICES = 8  # names that an error lists
 _CACHED = 1 << 15  # names; a file has each of them at every game of that player
 _MOST_WORDS = 6  # of a name, that are tried in another order
-# Separators are what specs have other uses for, dots, which are written or not, and what stands for a space.
+# Separators: characters with another use in specs, dots, which are often omitted, and those used for a space.
 _PUNCTUATION = str.maketrans(
     dict.fromkeys(',;.()=_"“”„«»', " ") | dict.fromkeys("'`´‘’ʻʼʹ′", "") | dict.fromkeys("‐‑‒–—−", "-")
 )
@@ -33,7 +34,7 @@ _TITLES = re.compile(r"\b(?:v?[gifc]m|dr|prof)\b")  # w is v by then
 _GLUED_INITIALS = re.compile(r"(?<=,)\s*[A-Z]{2,3}\s*$")  # "Fischer, RJ"
 _OTHER_ALPHABETS = re.compile(r"[^\W\0-\u036f\u1e00-\u1eff]")
 _SIGNS = re.compile("(?<=[a-z])(?=[A-Z])")  # each begins with a capital, as anyascii writes it
-# What is written in several ways: umlauts, Đ, Щ; and letters of one sound.
+# Spelling variants: umlauts, Đ, Щ; and letters of one sound.
 _WRITTEN_OR_NOT = re.compile("(?<=[aou])e|(?<=d)j|(?<=s)h(?=ch)")
 _DOUBLED = re.compile(r"([a-z])\1+")
 _PLAIN = str.maketrans(
@@ -46,12 +47,12 @@ Reading = tuple[str, ...]  # a last name, and others
 
 
 def tag_text(value: str) -> str:
-    r"""A tag's value as it is meant: PGN writes \" and \\ for quotation marks and backslashes in it."""
+    r"""Return a tag's value unescaped: PGN writes \" and \\ for quotation marks and backslashes in it."""
     return _ESCAPED.sub(r"\1", value) if "\\" in value else value
 
 
 def printable_name(name: str) -> str:
-    """A name without characters that are not seen, such as those that control a terminal."""
+    """Return a name without invisible characters, such as those that control a terminal."""
     return name if name.isprintable() else "".join(c for c in name if c.isprintable() or c.isspace())
 
 
@@ -61,16 +62,16 @@ def _in_small(name: str) -> str:
 
 @functools.lru_cache(_CACHED)
 def name_words(name: str) -> tuple[str, ...]:
-    """A name as it is compared: "Karpov, A." and "karpov a" are the same, and so are O'Kelly and O’Kelly."""
+    """Return a name's words for comparing: "Karpov, A." equals "karpov a", and O'Kelly equals O’Kelly."""
     return tuple(_in_small(name).translate(_PUNCTUATION).split())
 
 
 @functools.lru_cache(_CACHED)
 def _readings(name: str) -> tuple[frozenset[Reading], bool]:
-    """What a name may say, as a last name and others, and whether it has letters of another alphabet.
+    """Return a name's readings, as a last name and others, and whether another alphabet occurs in it.
 
-    A comma stands behind the last name; without one, it may begin with any of the words. It may be several
-    words. Behind "=" stands all of a name without initials, as one word: what "WangYue" is.
+    A comma stands behind the last name, which may be several words; without a comma, it may begin with any of
+    the words. "=" stands before a whole name without initials in one word, for names such as "WangYue".
     """
     text = _in_small(_GLUED_INITIALS.sub(lambda initials: " ".join(initials[0]), name))
     foreign = _OTHER_ALPHABETS.search(text) is not None
@@ -89,13 +90,13 @@ def _readings(name: str) -> tuple[frozenset[Reading], bool]:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two names may be one person's: the last name, and of the others what both have."""
+    """Return whether two names may be one person's: the last names agree, and other names that both have."""
     (first, foreign), (second, far) = _readings(one), _readings(other)
     return _agree(first, second, initials=foreign != far)
 
 
 def same_initials(one: str, other: str) -> bool:
-    """Whether two names have the same last name, and the same initials of others that both have."""
+    """Return whether two names have the same last name, and the same initials of others that both have."""
     return _agree(_readings(one)[0], _readings(other)[0], initials=True)
 
 
@@ -109,7 +110,7 @@ def _agree(one: frozenset[Reading], other: frozenset[Reading], initials: bool) -
 
 
 def _by_words(names: Mapping[str, int]) -> dict[tuple[str, ...], str]:
-    """The first of the names that are the same, by its words."""
+    """Return the first of the names with the same words, by these words."""
     known: dict[tuple[str, ...], str] = {}
     for name in names:
         known.setdefault(name_words(name), name)
@@ -117,9 +118,9 @@ def _by_words(names: Mapping[str, int]) -> dict[tuple[str, ...], str]:
 
 
 def fitting_names(player: str, names: Mapping[str, int], *, all_alike: bool = False) -> list[list[str]]:
-    """The names of a file that each spelling of a player fits, the most frequent first.
+    """Return the names of a file that each spelling of a player fits, the most frequent first.
 
-    A name that the file has fits itself alone; "Karpov" and "Karpov, A." fit all that may be so written.
+    A name that the file has fits only itself; "Karpov" and "Karpov, A." fit all names that may be so written.
 
     Args:
         player: spellings, separated by semicolons.
@@ -138,17 +139,18 @@ def fitting_names(player: str, names: Mapping[str, int], *, all_alike: bool = Fa
 
 
 def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset[tuple[str, ...]]:
-    """The spellings, as `name_words`, of the player that is meant.
+    """Return the spellings, as `name_words`, of a player.
 
     A name that the file has is that player's; so is one that fits a single name in the file ("Karpov",
     "Karpov, A."). Several spellings are separated by semicolons.
 
     Args:
-        player: who is meant.
+        player: the player's name.
         names: games by name, the most frequent first.
         path: the file.
 
     Raises:
+        ValueError: nobody has that name, or several have; the error lists them.
         ValueError: nobody has that name, or several have; the error lists them.
     """
     spellings: set[tuple[str, ...]] = set()

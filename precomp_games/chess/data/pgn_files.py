@@ -1,6 +1,6 @@
-"""The text of PGN files, game by game, and their names; of any encoding, size, and state.
+"""Reads the text of PGN files, game by game, and their names; in any encoding, size, and state.
 
-What takes memory is bounded: a line, a game's text, and the names.
+Memory is bounded: for a line, a game's text, and the names.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ MAX_LINE = 1 << 16  # bytes; PGN allows 255
 MAX_TEXT = 1 << 20  # characters of one game, comments and variations too
 MAX_TAG = 200  # characters of a tag's value
 _MAX_NAMES = 200_000
-_REPORTED = 1 << 20  # bytes between two looks at the bar
-# What python-chess raises on games that are odd enough.
+_REPORTED = 1 << 20  # bytes between two updates of the progress bar
+# Raised by python-chess on sufficiently odd games.
 _PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
 V = TypeVar("V", bound="GameVisitor")
 _STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?", "fromposition"})
@@ -53,18 +53,18 @@ _COMPRESSED = {
 
 @dataclasses.dataclass
 class GameReport(Result):
-    """What was read of a file, and what was not, and why.
+    """Counts of what was read of a file, and of what was left out, with reasons.
 
     Attributes:
         games: games that were read.
-        plies: half-moves of them.
-        left_out: games that were not, by reason.
+        plies: their half-moves.
+        left_out: games that were left out, by reason.
         cut: games of which only the beginning was read, by reason.
-        recoded: lines that are no UTF-8.
+        recoded: lines that are not UTF-8.
         encoding: what these were read as.
         pieces: games whose pieces have other letters than in English, by language; "small" or "unknown".
         undated: games without a year, among those that were read.
-        dates_differ: games that stand there twice, under years that differ.
+        dates_differ: copies of a game under another year.
         names: spellings of the player that was asked for.
         alike: other names that might be the same player's, by their number of games.
     """
@@ -82,7 +82,7 @@ class GameReport(Result):
     alike: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the report in one line."""
         parts = [counted(self.games, "game")]
         parts += [f"{count} left out: {reason}" for reason, count in self.left_out.most_common()]
         parts += [f"{count} cut: {reason}" for reason, count in self.cut.most_common()]
@@ -102,10 +102,9 @@ class GameReport(Result):
 
 @public
 def pgn_names(path: checks.FilePath) -> dict[str, int]:
-    """How many games each name in a file's White and Black tags has, the most frequent first.
+    """Return the number of games of each name in a file's White and Black tags, the most frequent first.
 
     Raises:
-        ValueError: no path.
         OSError: the file cannot be read.
     """
     names: collections.Counter[str] = collections.Counter()
@@ -118,13 +117,13 @@ def pgn_names(path: checks.FilePath) -> dict[str, int]:
 
 
 class GameVisitor(chess.pgn.BaseVisitor[Any]):
-    """Reads a game, of which rules and start position are looked at before its moves are read.
+    """Reads a game; its rules and start position are checked before its moves are read.
 
     Attributes:
-        tags: the text of these tags, cut short where that is long.
+        tags: values of the wanted tags, cut short if long.
         reason: why the game is left out; None if it is not.
         small: pieces that small letters may be, which are files as well (see `movetext`).
-        quick: whether a main line's moves are all that is looked at, see `reads`.
+        quick: whether only the moves of the main line are needed, see `reads`.
     """
 
     names = frozenset({"Variant", "FEN"})
@@ -138,16 +137,16 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
         self._started = False
 
     def begin_headers(self) -> chess.pgn.Headers:
-        """What the start position is read from; python-chess's own headers would keep any number of tags."""
+        """Return headers for the start position alone; python-chess's own would keep any number of tags."""
         return self._managed
 
     def visit_header(self, tagname: str, tagvalue: str) -> None:
-        """Keeps a tag that is wanted."""
+        """Keep a tag that is wanted."""
         if tagname in self.names:
             self.tags[tagname] = tag_text(tagvalue)[:MAX_TAG]
 
     def end_headers(self) -> Any:
-        """Skips the game where it is left out."""
+        """Skip the game if it is left out."""
         self.reason = self.unwanted()
         if self.reason is not None:
             return chess.pgn.SKIP
@@ -156,12 +155,12 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
         return None
 
     def unwanted(self) -> str | None:
-        """Why a game with these tags is left out; None if it is not."""
+        """Return why a game with these tags is left out; None if it is not."""
         rules = re.sub(r"[\s_-]", "", self.tags.get("Variant", "").casefold())
         return None if rules in _STANDARD_RULES else "other rules"
 
     def parse_san(self, board: chess.Board, san: str) -> chess.Move:
-        """A move, in which a small letter may be a piece where it is not the file of a pawn's move.
+        """Parse a move, in which a small letter may be a piece where it is not the file of a pawn's move.
 
         Raises:
             ValueError: it is no legal move, or may be two.
@@ -178,37 +177,37 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
         return moves.pop()
 
     def reads(self, game: Standard, moves: Sequence[str]) -> bool:
-        """Whether moves from the usual start are read at once, without python-chess; if `quick`."""
+        """Read moves from the usual start without python-chess, if `quick`; return whether it did."""
         return False
 
     def stop(self, why: str) -> None:
-        """Takes no more moves of what is being read."""
+        """Read no more moves of the current line."""
         raise NotImplementedError
 
     def visit_board(self, board: chess.Board) -> None:
-        """Looks at the first board, which is that of the start."""
+        """Check the first board, which is that of the start."""
         if not self._started:
             self._started = True
             self.start(board)
 
     def start(self, board: chess.Board) -> None:
-        """Looks at the start position: one that cannot come up is none to count."""
+        """Leave the game out if its start position is not legal."""
         if not board.is_valid() or board.chess960:
             self.reason = "another start position"
 
     def result(self) -> Any:
-        """The reader itself."""
+        """Return the reader itself."""
         return self
 
 
 @dataclasses.dataclass(frozen=True)
 class GameText:
-    """The text of one game of a file, with its tags a line each.
+    """The text of one game of a file, with a line for each tag.
 
     Attributes:
-        text: what stands there, no more than `MAX_TEXT`.
-        too_long: whether there is more of it.
-        languages: that the file's pieces may be written in, see `languages_of`.
+        text: its text, at most `MAX_TEXT` characters.
+        too_long: whether the file has more of it.
+        languages: languages that the file's pieces may be written in, see `languages_of`.
     """
 
     text: str
@@ -217,9 +216,9 @@ class GameText:
 
 
 def game_texts(path: str, report: GameReport) -> Iterator[GameText]:
-    """The text of each game.
+    """Yield the text of each game.
 
-    A tag after moves begins a new game, so that a comment without an end takes no more than its own.
+    A tag after moves begins a new game, so a comment without an end only spoils its own game.
     """
     languages = _languages(path)
     lines: list[str] = []
@@ -247,7 +246,7 @@ def game_texts(path: str, report: GameReport) -> Iterator[GameText]:
 
 
 def _languages(path: str) -> tuple[str, ...]:
-    """What the first megabyte of a file says of its pieces."""
+    """Return the languages of a file's piece letters, by its first megabyte."""
     lines = list[str]()
     for position, line in _pgn_lines(path, GameReport()):
         if position > MAX_TEXT:
@@ -258,9 +257,9 @@ def _languages(path: str) -> tuple[str, ...]:
 
 
 def visited(game: GameText, visitor: Callable[[], V], report: GameReport) -> Iterator[V]:
-    """A visitor of its own for each game of a text; it is stopped where python-chess cannot read on.
+    """Yield a new visitor for each game of a text, stopped where python-chess cannot read on.
 
-    A text has one game, but for those that stand behind it without tags. What is not in English is told.
+    A text has one game, and games behind it without tags. Pieces' letters other than English are reported.
     """
     for each in standard(game.text, game.languages):
         if not each.text:
@@ -285,7 +284,7 @@ def _same(reader: V) -> V:
 
 
 def _read_quickly(game: Standard, reader: GameVisitor) -> bool:
-    """Whether a game has been read without python-chess, which would say the same of it."""
+    """Read a game without python-chess if its result would be the same; return whether it was read."""
     found = game.moves()
     if found is None:
         return False
@@ -305,9 +304,9 @@ def _read_quickly(game: Standard, reader: GameVisitor) -> bool:
 
 
 def _pgn_lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
-    """(bytes before it, text) of each line, in which a tag has a line of its own.
+    """Yield (bytes before it, text) of each line; each tag has a line of its own.
 
-    Files that were joined have their marks of byte order amid the text, or no end of a line between them.
+    Concatenated files may have byte order marks within the text, or no end of a line between them.
     """
     for position, line in _lines(path, report):
         if "\ufeff" in line:
@@ -328,7 +327,7 @@ def _pgn_lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
 
 
 def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
-    """(bytes before it, text) of each line; a longer one than `MAX_LINE` is several."""
+    """Yield (bytes before it, text) of each line; a line longer than `MAX_LINE` is split."""
     with open(path, "rb") as file:
         mark = file.read(4)
         file.seek(0)
@@ -346,7 +345,7 @@ def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
             return
         done = 0
         while raw := file.readline(MAX_LINE):
-            if not raw.endswith(b"\n") and b"\r" in raw:  # lines that end as on old Macs
+            if not raw.endswith(b"\n") and b"\r" in raw:  # lines end as on old Macs
                 file.seek(done + raw.rindex(b"\r") + 1)
                 raw = raw[: file.tell() - done]
             try:
@@ -363,9 +362,9 @@ def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
 
 
 def _code_page(path: str, start: int) -> str:
-    """The encoding of a file that is not UTF-8 from there on, by its tags, or else its text; cp1252 in doubt.
+    """Return the encoding of a file that is not UTF-8 from `start` on, by its tags or text; cp1252 in doubt.
 
-    What tells Western from Central European names is little: letters that are signs in the other one.
+    Western and Central European names are told apart by letters that are punctuation in the other encoding.
     """
     import charset_normalizer  # few files need it
 

@@ -1,20 +1,20 @@
-"""A person's own book, as its files have it: which moves one side plays in which positions.
+"""Reads a person's own book from files: the moves that one side plays, by position.
 
 A repertoire comes from PGN, one game with variations or many, and from Polyglot files (names that end in
-".bin"). A player knows positions: whatever the order of moves, a position is known once, by its EPD. Where
-files give several moves for it, the first one is what is played; the others are kept, and counted.
+".bin"). A player knows positions: whatever the order of moves, a position is known once, by its EPD. If
+files give several moves for it, the first one is played; the others are kept, and counted.
 
-PGN files are not to be trusted. Every variation is a line that is read to its end, or to its first move that
-cannot be read, or is refused, and each is counted. What is left out: other rules, games that begin elsewhere
+PGN files are not trusted. Every variation is a line that is read to its end, or to its first move that
+cannot be read, or is refused, and each is counted. Left out are: other rules, games that begin elsewhere
 than the book, what follows a null move, and moves of one's own that the file marks as mistakes ("?", "??",
 $2, $4), since books show them as warnings. Comments and other marks are passed over. After an unreadable
-move python-chess would go on from the wrong position; so such a move is replaced by a null move here, which
-the alternative to it takes back, and what follows is passed over. python-chess finds moves in prose too: a
-file without a tag, in which more lines break off at what is no move than do not, is refused.
+move python-chess would go on from the wrong position; here a null move replaces it, which the alternative to
+it takes back, and the rest is passed over. python-chess finds moves in prose too: a file without a tag is
+refused if more of its lines break off at an unreadable word than do not.
 
 A Polyglot file has keys, and no lines. It is walked from the start, with the book's moves for one side and
-all legal ones for the other, so entries that play cannot reach by such ways are not found; they are counted.
-So is what is wrong with the file.
+all legal ones for the other. Entries that cannot be reached so are not found; they are counted, and so are
+the file's irregularities.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ _MAX_GAMES = 100_000
 _MAX_PLIES = 200  # of a line
 _MAX_POSITIONS = 200_000
 _MAX_DEPTH = 100  # of variations within variations
-_ALONE = 0.5  # of the other side's share of positions with several moves, at most, has who owns a book
+_ALONE = 0.5  # the owner's side has at most this part of the other's share of positions with several moves
 _MISTAKES = (chess.pgn.NAG_MISTAKE, chess.pgn.NAG_BLUNDER)
 
 
 @dataclasses.dataclass
 class RepertoireReport(GameReport):
-    """What was read of a book's files, and what was not, and why.
+    """Counts of what was read of a book's files, and of what was left out, with reasons.
 
     Attributes:
       lines: Variations that were read, main lines included.
-      redundant: Those whose moves of the book's side, one or more, all stand in lines before.
+      redundant: Lines with moves of the book's side that are all in earlier lines.
       entries: Entries of Polyglot files that were used.
       mistakes: Moves of the book's side that are marked as mistakes, and left out.
       positions: Distinct positions in which the book has a move.
-      transpositions: Those to which several orders of moves lead.
-      contradictions: Those with several moves, of which the first is played.
-      strange: What is wrong with Polyglot files that were read all the same, by what it is.
+      transpositions: Positions to which several orders of moves lead.
+      contradictions: Positions with several moves, of which the first is played.
+      strange: Irregularities of Polyglot files that were read all the same, by description.
     """
 
     lines: int = 0
@@ -70,7 +70,7 @@ class RepertoireReport(GameReport):
     strange: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the report in one line."""
         parts = [f"{self.positions} positions"]
         if self.entries:
             parts.append(f"{self.entries} Polyglot entries")
@@ -88,12 +88,12 @@ class RepertoireReport(GameReport):
 
 @dataclasses.dataclass(frozen=True)
 class RepertoirePosition:
-    """What a book says in one position.
+    """A position of a repertoire, with the book's moves.
 
     Attributes:
       history: The moves that lead to it, as the files have it first.
-      moves: What is played, and then what else the files have.
-      source: Where the first one comes from: a file's name, and the number of the game.
+      moves: The move that is played, then the other moves of the files.
+      source: Source of the first one: a file's name, and the number of the game.
     """
 
     history: tuple[chess.Move, ...]
@@ -103,14 +103,14 @@ class RepertoirePosition:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Repertoire(Result):
-    """One side's own book.
+    """A person's own book for one side.
 
     Attributes:
-      start: Where lines begin.
-      side: Whose book, chess.WHITE or chess.BLACK.
-      positions: What is played, by EPD.
+      start: Position in which lines begin.
+      side: chess.WHITE or chess.BLACK, whose book it is.
+      positions: The book's positions, by EPD.
       lines: The EPD after each sequence of actions (`action_of`) after which the files have a move.
-      report: What was read.
+      report: Counts of what was read.
     """
 
     start: chess.Board
@@ -120,7 +120,7 @@ class Repertoire(Result):
     report: RepertoireReport = dataclasses.field(repr=False)
 
     def __len__(self) -> int:
-        """Distinct positions."""
+        """Return the number of distinct positions."""
         return len(self.positions)
 
     @property
@@ -134,13 +134,13 @@ class Repertoire(Result):
         return 1 + max(map(len, self.lines))
 
     def actions_at(self, epd: str) -> tuple[int, ...]:
-        """What the book has in a position, what is played first; () where it has nothing."""
+        """Return the book's actions in a position, the one that is played first; () if it has none."""
         known = self.positions.get(epd)
         return () if known is None else tuple(map(action_of, known.moves))
 
     @functools.cached_property
     def playable(self) -> frozenset[str]:
-        """The positions that lines reach in which the book itself plays its first choices."""
+        """Positions that lines reach in which the book itself plays its first choices."""
         reached = set()
         for line, epd in self.lines.items():
             own = (k for k in range(len(line)) if line[:k] in self.lines)
@@ -157,10 +157,10 @@ class Repertoire(Result):
         return found
 
     def by_lines(self) -> Book:
-        """All lines as a book, for where nobody knows what an opponent replies.
+        """Return all lines as a book, for opponents whose replies are unknown.
 
-        The reach of a position is the share of lines that pass through it, and so is its worth: all of these
-        fail where it is forgotten. Of several moves each is played as often as lines go on with it.
+        A position's reach is the share of lines that pass through it, and so is its worth: all of these lines
+        fail if it is forgotten. Of several moves, each is played as often as lines go on with it.
         """
         ends: dict[tuple[int, ...], int] = {}  # by what is played, how many lines end behind it
         for line in sorted(self.lines, key=len, reverse=True):
@@ -188,18 +188,18 @@ def read_repertoire(
     max_games: checks.PositiveInt = _MAX_GAMES,
     max_plies: checks.PositiveInt = _MAX_PLIES,
 ) -> Repertoire:
-    """Reads a person's own book.
+    """Read a person's own book.
 
     Args:
-      paths: a file, or several, the most important one first: PGN, or Polyglot where names end in ".bin".
-      side: whose book, chess.WHITE or chess.BLACK; None: the side that has one move where the other has many.
-      fen: where it begins, "" for the usual start. Games that begin elsewhere are left out, and counted.
+      paths: a file, or several, the most important one first: PGN, or Polyglot if names end in ".bin".
+      side: chess.WHITE or chess.BLACK, its side; None: the side with one move where the other has several.
+      fen: start of the book, "" for the usual start. Games that begin elsewhere are left out, and counted.
       max_games: games that are read of a file.
       max_plies: half-moves of a line that are read.
 
     Raises:
-      ValueError: an argument is not as above, a file is no PGN, or the files have no move of that side, or do
-        not tell whose they are; the error says what was read instead.
+      ValueError: a file is not PGN, or the files have no move of that side, or do not show whose they are;
+        the error lists what was read instead.
       OSError: a file cannot be read.
     """
     several = isinstance(paths, Sequence) and not isinstance(paths, str | bytes)
@@ -226,7 +226,7 @@ def read_repertoire(
 def _read(
     paths: Sequence[str], side: chess.Color, start: chess.Board, max_games: int, max_plies: int
 ) -> Repertoire:
-    """Reads the book of one side."""
+    """Read the book of one side."""
     reader = _Reader(start, side, max_plies)
     for path in paths:
         if path.lower().endswith(".bin"):
@@ -241,7 +241,7 @@ def _read(
 
 
 class _Reader:
-    """A repertoire in the making."""
+    """A repertoire under construction."""
 
     def __init__(self, start: chess.Board, side: chess.Color, max_plies: int) -> None:
         self.start, self.side, self.max_plies = start, side, max_plies
@@ -249,13 +249,13 @@ class _Reader:
         self.report = RepertoireReport()
         self.action = functools.cache(action_of)  # the same moves stand before many others
         self.moves: dict[str, list[int]] = {}
-        self.first: dict[str, tuple[tuple[int, ...], str]] = {}  # how it was met first, and where
+        self.first: dict[str, tuple[tuple[int, ...], str]] = {}  # first history, and its source
         self.lines: dict[tuple[int, ...], str] = {}
-        self.source = self.elsewhere = ""  # a file and a game; where else games begin
-        self.tags = self.whole = self.broken = 0  # of a PGN file: what tells it from prose
+        self.source = self.elsewhere = ""  # a file and a game; another start position of games
+        self.tags = self.whole = self.broken = 0  # of a PGN file: these distinguish it from prose
 
     def add(self, epd: str, history: tuple[int, ...], action: int) -> bool:
-        """Adds a move; whether it is news."""
+        """Add a move; return whether it is new."""
         if epd not in self.moves:
             if len(self.moves) >= _MAX_POSITIONS:
                 self.report.left_out["moves in more positions than are read"] += 1
@@ -283,7 +283,7 @@ class _Reader:
         return Repertoire(self.start, self.side, positions, self.lines, report)
 
     def read_pgn(self, path: str, max_games: int) -> None:
-        """Reads a file's games, one after the other."""
+        """Read a file's games, one after the other."""
         report, name, read = self.report, os.path.basename(path), 0
         self.source = f"{name}, game 1"
         self.tags = self.whole = self.broken = 0
@@ -309,7 +309,7 @@ class _Reader:
             )
 
     def read_polyglot(self, path: str) -> None:
-        """Walks through a Polyglot file from the start."""
+        """Walk through a Polyglot file from the start."""
         book, used = PolyglotCounts.read(path), 0
         self.source = os.path.basename(path)
         self.report.left_out.update(book.left_out)
@@ -339,9 +339,9 @@ class _Reader:
 
 @dataclasses.dataclass
 class _Variation:
-    """A variation that is being read: its moves, the side's own, and those that are news.
+    """Counts of a variation that is being read: its moves, the side's own, and the new ones.
 
-    broken: no more of it is read; short: though it can be read, as far as that goes.
+    broken: no more of it is read; short: though its moves so far can be read.
     """
 
     read: int = 0
@@ -362,7 +362,7 @@ class _Lines(GameVisitor):
         self._pending: tuple[str, tuple[int, ...], int] | None = None
 
     def stop(self, why: str, *, short: bool = False) -> None:
-        """Reads no more of a variation; `short` is one that shows nothing of prose."""
+        """Read no more of a variation; a `short` one is no sign of prose."""
         self._reader.report.cut[why] += 1
         if self._open:
             self._open[-1].broken, self._open[-1].short = True, short
@@ -432,7 +432,7 @@ class _Lines(GameVisitor):
             self._reader.report.mistakes += 1
 
     def handle_error(self, error: Exception) -> None:
-        # Of moves there are none (see `parse_san`): rules or a start position that nothing can be.
+        # Not a bad move (see `parse_san`): rules or a start position that cannot be.
         self.reason = self.reason or "another start position"
 
     def end_game(self) -> None:
@@ -441,7 +441,7 @@ class _Lines(GameVisitor):
             self._close(self._open.pop())
 
     def _flush(self) -> None:
-        """A move counts once no mark can follow it."""
+        """Count the pending move: no mark can follow it any more."""
         if self._pending is not None:
             self._open[-1].own += 1
             self._open[-1].news += self._reader.add(*self._pending)

@@ -1,10 +1,10 @@
-"""Moves from the usual start, played from their text, at a fifth of what python-chess takes.
+"""Replays moves from the usual start from their text, in a fifth of python-chess's time.
 
-Most of the time that reading a large file takes goes into finding the moves that words such as "Nf3" are, and
-into the boards after them. Here a board is some masks. A word's candidates are the pieces of its kind that
-reach the target, and a move is legal if the king is not attacked after it. Whatever is not certain (a word
-that fits no legal move, or two; one in long notation) is left to python-chess: then nothing is said at all.
-What is said is what python-chess says, move by move and position by position.
+Most of the time of reading a large file goes into finding the moves that words such as "Nf3" stand for, and
+into the boards after them. Here a board is a few masks. A word's candidates are the pieces of its kind that
+reach the target, and a move is legal if the king is not attacked after it. Anything uncertain (a word that
+fits no legal move, or two; one in long notation) is left to python-chess, and nothing is returned. Results
+equal python-chess's, move by move and position by position.
 
 Source: attacks of sliding pieces are python-chess's tables. Cost: some ten microseconds a half-move.
 """
@@ -27,7 +27,7 @@ _START = (
     *(chess.BB_C1 | chess.BB_F1 | chess.BB_C8 | chess.BB_F8, chess.BB_CORNERS),
     *(chess.BB_D1 | chess.BB_D8, chess.BB_E1 | chess.BB_E8),
 )
-# By where the king goes to: the rook's square, where it goes, what is to be empty, and the king's way.
+# By the king's target: the rook's square, its target, squares that must be empty, and the king's way.
 _CASTLING = {
     king: (rook, goes, sum(1 << k for k in range(min(rook, e) + 1, max(rook, e))), (e, goes))
     for e in (chess.E1, chess.E8)
@@ -36,7 +36,7 @@ _CASTLING = {
 
 
 def packed_hash(*fields: int) -> int:
-    """64 bits of a position.
+    """Return 64 bits of a position.
 
     Args:
         fields: masks of pawns, knights, bishops, rooks, queens, kings, White and Black, and of the rooks that
@@ -47,7 +47,7 @@ def packed_hash(*fields: int) -> int:
 
 @functools.lru_cache(1 << 14)
 def _word(san: str) -> tuple[int, int, int, int] | None:
-    """A word's piece, target, mask of origins, and promotion; None for what is not read here."""
+    """Return a word's piece, target, mask of origins, and promotion; None if it is not read here."""
     match = _SAN.fullmatch(san)
     if match is None:
         return None
@@ -65,7 +65,7 @@ def _word(san: str) -> tuple[int, int, int, int] | None:
 
 
 def _attacks(kind: int, square: int, occupied: int) -> int:
-    """What a piece, but for a pawn, attacks from a square, or is attacked there from."""
+    """Return the squares that a piece other than a pawn attacks from a square."""
     if kind == _KNIGHT:
         return chess.BB_KNIGHT_ATTACKS[square]
     if kind == _KING:
@@ -80,13 +80,13 @@ def _attacks(kind: int, square: int, occupied: int) -> int:
 
 
 def replay(sans: Sequence[str]) -> tuple[list[int], list[int]] | None:
-    """`position_hash` before each of some moves, and the moves as `ChessGame` numbers them.
+    """Return `position_hash` before each of some moves, and the moves as `ChessGame` numbers them.
 
     Args:
         sans: moves from the usual start, without signs of check, mate and judgment.
 
     Returns:
-        None where one of them is not certain to be a legal move.
+        None if one of them is not certain to be a legal move.
     """
     board = _Board()
     keys, actions = [], []
@@ -103,11 +103,11 @@ class _Board:
     """A position, as masks.
 
     Attributes:
-        pieces: of both sides, by kind; the first one is of no kind.
+        pieces: of both sides, by kind; the first mask is empty.
         sides: of Black and White.
-        turn: who moves, as python-chess has it.
-        rooks: that may castle.
-        passed: where a pawn can be captured en passant; -1: nowhere.
+        turn: the side to move, as python-chess has it.
+        rooks: rooks that may castle.
+        passed: square where a pawn can be captured en passant; -1: none.
     """
 
     __slots__ = ("passed", "pieces", "rooks", "sides", "turn")
@@ -118,12 +118,12 @@ class _Board:
         self.turn, self.rooks, self.passed = 1, chess.BB_CORNERS, -1
 
     def key(self) -> int:
-        """`position_hash`."""
+        """Return `position_hash`."""
         black, white = self.sides
         return packed_hash(*self.pieces[1:], white, black, self.rooks, self.turn, self.passed)
 
     def _attacked(self, square: int, occupied: int, others: int) -> bool:
-        """Whether others' pieces attack a square of the side to move."""
+        """Return whether the pieces `others` attack a square of the side to move."""
         _, pawns, knights, bishops, rooks, queens, kings = self.pieces
         straight = (rooks | queens) & others
         if straight and _attacks(_ROOK, square, occupied) & straight:
@@ -135,7 +135,7 @@ class _Board:
         return bool((near | chess.BB_PAWN_ATTACKS[self.turn][square] & pawns) & others)
 
     def _safe(self, kind: int, origin: int, to: int) -> bool:
-        """Whether the king is not attacked after a move of a piece from one square to another."""
+        """Return whether the king is safe after a move of a piece from one square to another."""
         own, others, gone = self.sides[self.turn], self.sides[1 - self.turn], 1 << to
         if kind == _PAWN and to == self.passed:
             gone = 1 << (to - 8 if self.turn else to + 8)
@@ -144,7 +144,7 @@ class _Board:
         return not self._attacked(king, (own ^ 1 << origin) | 1 << to | others, others)
 
     def moved(self, san: str) -> int | None:
-        """Plays a move that is no castling; None if it is not certain."""
+        """Play a move other than castling and return its action; None if it is not certain."""
         word = _word(san)
         if word is None:
             return None
@@ -210,7 +210,7 @@ class _Board:
                 self.passed = -1
 
     def castled(self, san: str) -> int | None:
-        """Castles; None if that is not certain."""
+        """Castle and return the action; None if it is not certain."""
         turn = self.turn
         e = chess.E1 if turn else chess.E8
         to = {"O-O": e + 2, "O-O-O": e - 2}.get(san, -1)

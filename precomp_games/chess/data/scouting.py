@@ -1,20 +1,20 @@
-"""What a player has played, counted: lines by color, scores, form, what is new, how early games are unknown.
+"""Statistics of a player's games: lines by color, scores, form, new moves, when games leave known positions.
 
 Nothing is searched and nothing is guessed. Games are those of one player, from the usual start.
 
-  * A line has the games that begin with it, move by move. Its score is the player's mean result, and its
-    performance the rating of whom Elo's formula, 1 / (1 + 10^(-(P - R) / 400)) summed over the opponents'
-    ratings R, expects as many points. There is none where all points were made, or none.
-  * A position is known in a game if it came up in some number of earlier ones with that color, in whatever
-    order of moves. The half-move to the first one that is not known leaves what is known.
-  * A move is new if the player has not played it at that position, with that color, before the last year. Of
-    each game the first new move counts.
+  * A line has the games that begin with it, move by move. Its score is the player's mean result. Its
+    performance is the rating P at which Elo's formula, 1 / (1 + 10^(-(P - R) / 400)) summed over the
+    opponents' ratings R, expects as many points. It is undefined if all points were made, or none.
+  * A position is known in a game if it came up in some number of earlier games with that color, in whatever
+    order of moves. The half-move to the first unknown position leaves the known positions.
+  * A move is new if the player has not played it at that position, with that color, before the last year.
+    The first new move of each game counts.
 
-What was known or played before is looked up in all games of the player; a `GameFilter` chooses those that
-are counted. Games of one day, and those without a date, are in the order of the file, or in the opposite
-one where the file begins with its newest game.
+All games of the player decide which positions were known and which moves were played before; a `GameFilter`
+chooses the games that are counted. Games of one day, and those without a date, are in the order of the file,
+or in the opposite order if the file begins with its newest game.
 
-Cost: reading is most of it, half a millisecond a game; counting takes a tenth of that.
+Cost: mostly reading, half a millisecond a game; counting takes a tenth of that.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.game import move_of
 
 LEAST_SHARE = 1 / 200
-"""Of a color's games: lines that have fewer are left out, where nothing else is said."""
-_FEWEST = 2  # games of a new move that is told
+"""Share of a color's games: rarer lines are left out by default."""
+_FEWEST = 2  # games of a new move that is reported
 _BATCH = 1000  # games that are held as records
 _STEPS = 40  # of a bisection
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that a position's moves stay different ones
 
 Games = npt.NDArray[np.bool_]
-"""bool[g]: which games are meant."""
+"""bool[g]: a selection of games."""
 
 
 # -- games -------------------------------------------------------------------------------------------------
@@ -60,8 +60,8 @@ class ScoutedGames:
         table: their moves; `own` are the player's.
         scores: float64[g], the player's; NaN without a result.
         rated: bool[g], whether a game is known to be rated.
-        seconds: float32[m], what each half-move took; NaN where clocks do not say so.
-        report: what was read, and what was not.
+        seconds: float32[m], duration of each half-move; NaN if unknown.
+        report: counts of what was read.
     """
 
     table: GameTable
@@ -73,11 +73,11 @@ class ScoutedGames:
     @staticmethod
     @public
     def read(path: checks.FilePath, player: str, plies: checks.PositiveInt = DEFAULT_PLIES) -> ScoutedGames:
-        """A player's games in a file, but for those against itself.
+        """Read a player's games in a file, except those against itself.
 
         Args:
             path: the PGN file.
-            player: whose, as `read_games` takes it.
+            player: the player's name, as for `read_games`.
             plies: half-moves of a game that are read.
 
         Raises:
@@ -110,7 +110,7 @@ class ScoutedGames:
 
     @property
     def white(self) -> Games:
-        """Whether the player has White."""
+        """bool[g]: whether the player has White."""
         return self.table.sides[:, 0]
 
     @property
@@ -128,7 +128,7 @@ class ScoutedGames:
 
     @functools.cached_property
     def seen(self) -> npt.NDArray[np.int64]:
-        """int64[m]: in how many earlier games with that color the position before each half-move came up."""
+        """int64[m]: number of earlier games with that color that reached the half-move's position."""
         at, white = self.place[self.table.game], self.white[self.table.game]
         order = np.lexsort((at, white, self.table.keys))
         columns = (self.table.keys[order], white[order], at[order])
@@ -140,28 +140,28 @@ class ScoutedGames:
         return seen
 
     def first(self, moves: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """int64[g]: the place in the table of each game's first half-move among some, bool[m]; or -1."""
+        """Return int64[g]: the row of each game's first half-move with `moves`, bool[m], true; or -1."""
         found = np.full(self.table.num_games, -1, np.int64)
         rows = np.flatnonzero(moves)[::-1]
         found[self.table.game[rows]] = rows  # the last one that is written is the first
         return found
 
     def line(self, row: int) -> tuple[chess.Move, ...]:
-        """The moves of a game up to a half-move of the table, with it."""
+        """Return the moves of a game up to a half-move of the table, with it."""
         begin = int(np.searchsorted(self.table.game, self.table.game[row]))
         return tuple(map(move_of, self.table.actions[begin : row + 1].tolist()))
 
 
 @dataclasses.dataclass(frozen=True)
 class GameFilter:
-    """Which games count. A game that does not say what is asked for does not.
+    """Conditions on games. A game of which a condition is unknown does not count.
 
     Attributes:
         color: the player's, "white" or "black"; "": either.
         since: a decimal year.
         until: another one; a game at that moment does not count.
         speed: some of `SPEEDS`; (): any.
-        rating: the opponent's, from and to; None: any.
+        rating: lowest and highest rating of the opponent; None: any.
         rated: whether a game has to be known to be rated.
     """
 
@@ -173,7 +173,7 @@ class GameFilter:
     rated: bool = False
 
     def kept(self, games: ScoutedGames) -> tuple[Games, dict[str, int]]:
-        """Which games count, and how many each filter takes of those that the ones before it left."""
+        """Return the games that count, and the number that each filter removes after the ones before it."""
         table, fits = games.table, dict[str, Games]()
         if self.color:
             fits["color"] = games.white == (self.color == "white")
@@ -198,13 +198,13 @@ class GameFilter:
 
 
 class Tally(NamedTuple):
-    """How games ended.
+    """Results of games.
 
     Attributes:
-        games: how many.
-        score: the player's mean, in [0, 1]; None where no game has a result.
-        error: its standard error; None of fewer than two.
-        opponents: their mean rating; None where none is known.
+        games: number of games.
+        score: the player's mean, in [0, 1]; None if no game has a result.
+        error: its standard error; None for fewer than two.
+        opponents: the opponents' mean rating; None if none is known.
         performance: see the module; of games with a result and a rating.
     """
 
@@ -216,7 +216,7 @@ class Tally(NamedTuple):
 
     @staticmethod
     def of(scores: Floats, ratings: Floats) -> Tally:
-        """Counts games by the player's scores and the opponents' ratings, NaN where they are not known."""
+        """Count games by the player's scores and the opponents' ratings, NaN if they are not known."""
         known = scores[~np.isnan(scores)]
         score = float(known.mean()) if len(known) else None
         error = float(known.std(ddof=1) / math.sqrt(len(known))) if len(known) > 1 else None
@@ -227,7 +227,7 @@ class Tally(NamedTuple):
 
 
 def performance(scores: Floats, ratings: Floats) -> float | None:
-    """The rating that is expected to score as much against these; None where no finite one is."""
+    """Return the rating that is expected to score as much against these ratings; None if none is finite."""
     total = float(scores.sum())
     if not 0.0 < total < len(scores):
         return None
@@ -242,14 +242,14 @@ def performance(scores: Floats, ratings: Floats) -> float | None:
 
 
 class ScoutedLine(NamedTuple):
-    """A move of a line, and what comes after it.
+    """A move of a line, and the moves after it.
 
     Attributes:
         san: the move; "" at the start.
-        move: the same; None there.
-        tally: of the games that go so far, this move included.
-        last: when the newest of them was played, a decimal year; None if unknown.
-        replies: the next moves, the most frequent first; those of fewer games are left out.
+        move: the move; None at the start.
+        tally: results of the games that go so far, this move included.
+        last: date of the newest of them, a decimal year; None if unknown.
+        replies: the next moves, the most frequent first; rarer ones are left out.
     """
 
     san: str
@@ -261,12 +261,12 @@ class ScoutedLine(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Leaving:
-    """How early games leave what is known.
+    """The move numbers at which games leave the known positions.
 
     Attributes:
-        moves: how many leave it at each move, by its number.
-        by_player: how many of them by a move of the player's.
-        stayed: games that never do.
+        moves: number of games that leave them, by move number.
+        by_player: number of these that leave by a move of the player's.
+        stayed: number of games that never leave.
     """
 
     moves: Mapping[int, int]
@@ -275,12 +275,12 @@ class Leaving:
 
     @property
     def left(self) -> int:
-        """Games that leave it."""
+        """Number of games that leave."""
         return sum(self.moves.values())
 
     @property
     def median(self) -> int | None:
-        """The move by which half of all these games have left it; None where they have not, or are none."""
+        """The move by which half of all these games have left; None if they have not, or there are none."""
         done, half = 0, (self.left + self.stayed) / 2.0
         for move, games in sorted(self.moves.items()):
             done += games
@@ -290,7 +290,7 @@ class Leaving:
 
 
 class Form(NamedTuple):
-    """How games of some time ended, and how early they left what was known."""
+    """Results of the games of a period, and when they left the known positions."""
 
     tally: Tally
     leaving: Leaving
@@ -301,9 +301,9 @@ class NewMove(NamedTuple):
 
     Attributes:
         line: the first game's moves up to it, with it.
-        tally: of the games in which it is the first new one.
-        before: earlier games that came to the position before it.
-        instead: what was mostly played there; None where that is not known.
+        tally: results of the games in which it is the first new one.
+        before: number of earlier games that reached the position before it.
+        instead: the move mostly played there before; None if unknown.
     """
 
     line: tuple[chess.Move, ...]
@@ -314,13 +314,13 @@ class NewMove(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ColorScouting:
-    """What the player does with one color.
+    """Statistics of the player's games with one color.
 
     Attributes:
         color: "white" or "black".
         lines: from the start on.
-        form: "all" games; the "last" ones, where there are more; those of the last "year" and those "before"
-            it, where there are some.
+        form: "all" games; the "last" ones, if there are more; those of the last "year" and those "before"
+            it, if there are some.
         new: new moves, the most frequent first.
     """
 
@@ -332,12 +332,12 @@ class ColorScouting:
 
 @dataclasses.dataclass(frozen=True)
 class SpeedScouting:
-    """Games at one speed.
+    """Statistics of games at one speed.
 
     Attributes:
-        speed: one of `SPEEDS`; "" where the file does not say.
-        tally: of them.
-        seconds: (moves, mean seconds) of each of the player's moves whose time is known, by its number.
+        speed: one of `SPEEDS`; "" if unknown.
+        tally: their results.
+        seconds: (moves, mean seconds) of the player's moves of known duration, by move number.
     """
 
     speed: str
@@ -347,19 +347,19 @@ class SpeedScouting:
 
 @dataclasses.dataclass(frozen=True)
 class Scouting(Result):
-    """What a player has played.
+    """Statistics of a player's games.
 
     Attributes:
-        player: as the file has the name.
-        games: that count.
-        years: when the first and the last of them were played; None where no game has a date.
-        ratings: the player's in the first and in the last game that has one; None where none has.
-        colors: what it does with each, White first.
-        speeds: the same by time controls.
-        taken: games that each filter took.
-        read: what was read.
-        known: earlier games by which a position is known.
-        recent: how many the last games are.
+        player: the name, as in the file.
+        games: number of games that count.
+        years: dates of the first and the last of them; None if no game has a date.
+        ratings: the player's in the first and in the last game that has one; None if none has.
+        colors: statistics by color, White first.
+        speeds: statistics by time control.
+        taken: number of games that each filter removed.
+        read: the report of reading.
+        known: number of earlier games that make a position known.
+        recent: number of the last games in `form`.
     """
 
     player: str
@@ -383,15 +383,15 @@ def scout(
     recent: int = 100,
     most_new: int = 10,
 ) -> Scouting:
-    """Counts a player's games.
+    """Compute the statistics of a player's games.
 
     Args:
         games: all of them.
-        chosen: which count; None: all.
-        least: games of a line; others are left out. None: `LEAST_SHARE` of the color's, and 2 at least.
-        known: earlier games by which a position is known.
-        recent: how many the last games are.
-        most_new: moves that are new, which are told of a color.
+        chosen: the games that count; None: all.
+        least: games of a line; rarer ones are left out. None: `LEAST_SHARE` of the color's, and 2 at least.
+        known: number of earlier games that make a position known.
+        recent: number of the last games in `form`.
+        most_new: largest number of new moves that are listed for a color.
     """
     kept, taken = (chosen or GameFilter()).kept(games)
     table, order = games.table, np.argsort(games.place)
@@ -426,7 +426,7 @@ def _tally(games: ScoutedGames, which: Any) -> Tally:
 
 
 def _lines(games: ScoutedGames, mine: Games, least: int) -> ScoutedLine:
-    """The tree of lines that have so many games."""
+    """Return the tree of lines with at least `least` games."""
     table, scores, ratings, board = games.table, games.scores, games.opponents, chess.Board()
     begin, end = (np.searchsorted(table.game, np.arange(table.num_games), side) for side in ("left", "right"))
 
@@ -451,9 +451,9 @@ def _lines(games: ScoutedGames, mine: Games, least: int) -> ScoutedLine:
 
 
 def _form(games: ScoutedGames, mine: Games, known: int, recent: int) -> dict[str, Form]:
-    """How games ended, of some times."""
+    """Return the results and the leaving of known positions, by period."""
     unknown = games.first(games.seen < known)
-    ply = np.where(unknown < 0, -1, games.table.ply[unknown])  # of the first position that is not known
+    ply = np.where(unknown < 0, -1, games.table.ply[unknown])  # of the first unknown position
     years, places = games.table.years, games.place[mine]
     parts, before = {"all": mine}, mine & (years <= np.fmax.reduce(years[mine]) - 1.0)
     if len(places) > recent:
@@ -462,7 +462,7 @@ def _form(games: ScoutedGames, mine: Games, known: int, recent: int) -> dict[str
         parts |= {"year": mine & ~before & ~np.isnan(years), "before": before}
     form = {}
     for name, part in parts.items():
-        left = part & (ply > 0)  # where the start is not known either, nothing is left
+        left = part & (ply > 0)  # if the start is unknown too, nothing is left
         moves, counts = np.unique((ply[left] + 1) // 2, return_counts=True)
         by_player = left & ((ply % 2 == 1) == games.white)  # the half-move before it
         leaving = Leaving(
@@ -475,7 +475,7 @@ def _form(games: ScoutedGames, mine: Games, known: int, recent: int) -> dict[str
 
 
 def _new_moves(games: ScoutedGames, of_color: Games, mine: Games, most: int) -> tuple[NewMove, ...]:
-    """Moves of games that count, in the last year, which no earlier game with that color has."""
+    """Return the moves of games that count, in the last year, that no earlier game with that color has."""
     table = games.table
     newest = np.fmax.reduce(table.years[mine], initial=np.nan)
     earlier = of_color & ~(table.years > newest - 1.0)
@@ -502,7 +502,7 @@ def _new_moves(games: ScoutedGames, of_color: Games, mine: Games, most: int) -> 
 
 
 def _speeds(games: ScoutedGames, kept: Games) -> Iterator[SpeedScouting]:
-    """Games by time control, with the time that moves take."""
+    """Yield statistics by time control, with the time that moves take."""
     table = games.table
     timed = table.own & ~np.isnan(games.seconds)
     for number, speed in enumerate((*SPEEDS, "")):
