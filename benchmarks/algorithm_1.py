@@ -1,9 +1,9 @@
-"""One pass of Algorithm 1 beside numpy's copy of the tree's arrays.
+"""Time of one pass of Algorithm 1, compared with numpy's copy of the tree's arrays.
 
-Measured is the whole public call, `best_precomputation(tree, 0)`, compiled beforehand, on a tree whose
-cached properties have not been asked for. Beside it: `.copy()` of each array of the tree, all copies kept
-until the last is made, so that their memory is freshly allocated; and `np.copyto` into arrays that are there
-already, numpy's lowest price for the same bytes.
+It times the whole public call, `best_precomputation(tree, 0)`, compiled beforehand, on a tree whose cached
+properties have not been asked for. Beside it: `.copy()` of each array of the tree, all copies kept until the
+last is made, so that their memory is freshly allocated; and `np.copyto` into arrays that are there already,
+numpy's lowest price for the same bytes.
 """
 
 from __future__ import annotations

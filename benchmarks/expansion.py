@@ -84,7 +84,7 @@ def board(state: Any) -> str:
 
 
 def draw(state: Any) -> float:
-    """What a cut leaf is worth."""
+    """Return the value of a cut leaf."""
     return 0.0
 
 

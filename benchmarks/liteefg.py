@@ -17,14 +17,14 @@ NOT_MEASURED = "not measured: pip install LiteEFG"
 
 
 class Node(NamedTuple):
-    """What is at a node.
+    """A node of the game tree.
 
     Attributes:
       player: 0, 1, CHANCE or TERMINAL.
       children: In the order of actions.
-      infoset: Of a player's node, a number.
-      odds: Of a chance node, the children's probabilities.
-      payoff: Of a terminal node, player 0's; it is zero-sum.
+      infoset: The number of a player's information set.
+      odds: The probabilities of a chance node's children.
+      payoff: Player 0's at a terminal node; the game is zero-sum.
     """
 
     player: int

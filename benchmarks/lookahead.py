@@ -1,9 +1,9 @@
-"""How long `commit_against_lookahead` takes.
+"""Time that `commit_against_lookahead` takes.
 
 Both players, lookahead 1 and 2, adversarial ties, evaluation functions from an equilibrium, without noise
-(where ties abound) and with. Seconds are of this process's CPU, which is what a quiet machine takes: HiGHS
+(where ties abound) and with. Seconds are CPU time of this process, which is what a quiet machine takes: HiGHS
 solves on one thread. Leduc poker has two bets a round and `suit_isomorphism=true`. Where a program does not
-finish, the bounds stand that it has by then.
+finish, the table has the bounds that it has reached.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How the benchmarks measure: ratios of times taken side by side, and peaks of memory in a fresh process.
+"""Measurements: ratios of times taken side by side, and peaks of memory in a fresh process.
 
-Times are never compared across runs. What a ratio divides is run in turns, so that a neighbor who keeps the
+Times are never compared across runs. The two works of a ratio run in turns, so that a neighbor who keeps the
 machine busy slows both; the ratio is that of the shortest times, and the spread over the turns is shown
 with it.
 """
@@ -21,7 +21,7 @@ __all__ = ["Row", "Times", "fresh_process", "peak_memory", "side_by_side", "stat
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One line of the table. target: empty, and reached None, for what is only told."""
+    """A line of the table. target: empty, and reached None, if the figure has no target."""
 
     what: str
     measured: str
@@ -84,7 +84,7 @@ def peak_memory(work: Callable[[], Any]) -> tuple[int, Any]:
 
 
 def status_bytes(field: str) -> int:
-    """What Linux says of the process's memory: VmRSS now, VmHWM at most since its program was started."""
+    """Return a field of /proc/self/status in bytes: VmRSS now, VmHWM the peak since the program started."""
     with open("/proc/self/status", encoding="ascii") as file:
         for line in file:
             if line.startswith(field + ":"):

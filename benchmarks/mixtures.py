@@ -1,10 +1,10 @@
-"""What the components of a mixed opponent cost, beside one pass of Algorithm 1.
+"""Cost of a mixed opponent's components, beside one pass of Algorithm 1.
 
 On a synthetic tree in which no two histories share a position, so that each edge of the opponent's has a row
-of its own, which is the most that there can be. Measured are the mixing, level by level, as an expansion does
+of its own, which is the most that there can be. It times the mixing, level by level, as an expansion does
 it when the components have answered (`MixedOpponent`: rows are gathered, probabilities mixed, posteriors
-followed), and what the best set is worth against each component (`value_against_components`), for which the
-tree is summed up for each. The games' states and the components' own answers are not in it.
+followed), and the value of the best set against each component (`value_against_components`), for which the
+tree is summed up for each. The games' states and the components' own answers are not included.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def transposing_tree(penalty: float, joined: float = 1.12, noise: float = 0.02, 
 
 
 def with_menus(tree: HistoryTree) -> HistoryTree:
-    """The same histories with two entries to choose among: the first move, and what else there is."""
+    """Return the tree with two entries to choose between: the first move, and all others."""
     edges = np.flatnonzero(tree.edge_entry >= 0)
     entry = np.zeros(tree.num_histories, np.int16)
     entry[edges] = tree.action[edges] > 0

@@ -44,7 +44,7 @@ else:
     )
 
     def __getattr__(name: str) -> Any:
-        """What stands in `__all__`, and the version."""
+        """Return a name of `__all__`, or the version."""
         if name != "__version__":
             return _named(name)
         import importlib.metadata

@@ -188,10 +188,10 @@ def _no_slow_end(record: logging.LogRecord) -> bool:
 
 
 def _in_time(make: Callable[[], _T], seconds: float) -> _T:
-    """What `make` gives, in a thread that is left behind if it takes longer.
+    """Return the result of `make`, called in a thread that is left behind if it takes longer.
 
     Raises:
-        TimeoutError: it does.
+        TimeoutError: it takes longer.
     """
     outcome: concurrent.futures.Future[_T] = concurrent.futures.Future()
 
@@ -251,7 +251,7 @@ def told_if_lost(cluster: str) -> Iterator[None]:
 
 
 def asked(client: Any, cluster: str, question: Callable[[], Any], seconds: float | None = None) -> Any:
-    """What a client's cluster says, in time.
+    """Call one of the client's methods with a time limit and return the answer.
 
     Args:
         client: Dask's.
@@ -278,10 +278,10 @@ def asked(client: Any, cluster: str, question: Callable[[], Any], seconds: float
 
 
 def once_there(count: Callable[[], int], cluster: str, seconds: float) -> int:
-    """How many workers there are, once there is one.
+    """Wait for the first worker and return the number of workers.
 
     Raises:
-        ConnectionError: there is none for so many seconds.
+        ConnectionError: no worker comes within so many seconds.
     """
     end = time.monotonic() + seconds
     while not (workers := count()):
@@ -510,7 +510,7 @@ class UnderWay:
         asked(self._client, self._cluster, lambda: self._client.cancel(futures, force=True))
 
     def _is_there(self, key: str) -> bool:
-        """Whether Dask has a task's result or error."""
+        """Return whether Dask has a task's result or error."""
         return self._tasks[key].future.status not in _NOT_THERE
 
     def done(self, seconds: float) -> list[tuple[Any, Any]]:

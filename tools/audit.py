@@ -1,4 +1,4 @@
-"""What code does to the machine, by Python's audit events: programs, connections, files, pickles."""
+"""Effects of code on the machine, by Python's audit events: programs, connections, files, pickles."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Audit:
             self.is_on = False
 
     def named(self, path: str | bytes | os.PathLike[str]) -> bool:
-        """Whether a file elsewhere may be opened all the same."""
+        """Return whether a file elsewhere may be opened all the same."""
         del path
         return False
 
@@ -93,7 +93,7 @@ class Audit:
 
 
 def _for_numba() -> bool:
-    """Whether numba is taking a compiled function out of its cache, which are pickles of its own."""
+    """Return whether numba is reading a compiled function from its cache, which has pickles of its own."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None:
         if frame.f_code.co_filename.endswith("numba/core/caching.py"):

@@ -67,7 +67,7 @@ def _shown(value: Any) -> dict[str, Any]:
 
 
 def texts_of(outputs: Sequence[dict[str, Any]]) -> list[str]:
-    """What outputs say as text; pictures differ from version to version."""
+    """Return the text of outputs; pictures differ from version to version."""
     return ["".join(each["text"] if "text" in each else each["data"]["text/plain"]) for each in outputs]
 
 

@@ -275,7 +275,7 @@ def _use_result(path: pathlib.Path) -> object:
 
 @functools.cache
 def _model_files() -> list[bytes]:
-    """What a preparation against a person's games has."""
+    """Return the model file of a preparation against a person's games."""
     with tempfile.TemporaryDirectory() as name, numbering_engine() as engine:
         folder = pathlib.Path(name)
         (folder / "games.pgn").write_bytes(samples.sample_games()[-1])
@@ -378,7 +378,7 @@ _PGN_WORDS = (
 
 
 def _scouted(path: pathlib.Path) -> object:
-    """What whoever plays in a file plays, as it is shown."""
+    """Return the scouted moves of the first player of a file, as they are shown."""
     found = scout(ScoutedGames.read(path, next(iter(pgn_names(path)), "B")), least=1)
     scout_page.write_scout_page(path.with_name("scout.html"), found, {})
     return scout_page.scout_pgn(found), found.to_json()
@@ -550,7 +550,7 @@ def main(step: int = 1) -> None:
 
 
 def _run(reader: Reader, data: bytes, folder: pathlib.Path) -> bool:
-    """Whether a file is read."""
+    """Return whether a reader accepts a file."""
     path = folder / reader.name
     path.write_bytes(data)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

@@ -71,7 +71,7 @@ class _Refused(ValueError):
 
 
 def _run(name: str, folder: pathlib.Path) -> str:
-    """What a command prints, in a folder, with no process."""
+    """Return a command's output, run in a folder, with no process."""
     command: Any = _COMMANDS[name].module
     replaced: dict[Any, dict[str, Any]] = {
         _chess: {"open_engines": _engines},
@@ -156,7 +156,7 @@ def _kept() -> dict[str, bytes]:
 
 
 class _Command(NamedTuple):
-    """What is run, which files are read in its folder as state, and what a first run needs there."""
+    """A command to run, the files that it reads in its folder as state, and what a first run needs there."""
 
     module: Any
     flags: str
@@ -198,7 +198,7 @@ _COMMANDS = {
 
 
 def resume(name: str, folder: pathlib.Path, changes: Mapping[str, bytes]) -> str:
-    """What a command prints where a whole run has left its files, after changes of some.
+    """Return a command's output in the folder of a whole run, after changes of some files.
 
     Raises:
       ValueError: the command's one line.

@@ -1,1 +1,1 @@
-"""What all of the library stands on, and what knows nothing of it: checks, errors, files, memory, kernels."""
+"""Support that knows nothing of games: checks, errors, files, memory, kernels."""

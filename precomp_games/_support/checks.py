@@ -63,7 +63,7 @@ _LINE_ENDS = "\n\r\t\u2028\u2029"
 
 
 def one_line(error: object) -> str:
-    """What went wrong, on one line; where an error says nothing, its name."""
+    """Return an error's message on one line, or its repr if it has none."""
     text = " ".join(str(error).split()) or repr(error)
     plain = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text[:_LONGEST])
     return plain[:_LONGEST]
@@ -75,12 +75,12 @@ def pasteable(text: str) -> str:
 
 
 def counted(number: int, what: str, form: str = "") -> str:
-    """How many there are, such as "1 game" or "12 games"; the number by a format."""
+    """Return a number with its noun, such as "1 game" or "12 games"; `form` formats the number."""
     return f"{number:{form}} {what}{'s' * (number != 1)}"
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """What is added to an error about a name that is none; "" where no known one is near it."""
+    """Return a hint for errors about an unknown name, or "" if no known one is close to it."""
     near = difflib.get_close_matches(str(word)[:100], list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
@@ -125,7 +125,7 @@ def shown(value: Any) -> str:
 
 
 def at_history(state: Any) -> str:
-    """Where something went wrong, in an error."""
+    """Return the words that locate an error at a state's history."""
     return f"at history {state.history_str()!r}"
 
 
@@ -221,7 +221,7 @@ def check_player(value: Any, name: str = "player") -> int:
 
 
 def check_choice(value: Any, choices: Collection[str], name: str) -> str:
-    """One of a few words.
+    """Return the value if it is one of the choices.
 
     Raises:
       ValueError: the value is none of them; the error lists them.
@@ -426,7 +426,7 @@ def check_state(state: Any, game: pyspiel.Game | str | None = None) -> Any:
 
 
 def check_turn(state: Any, player_id: Any, game: pyspiel.Game | str | None = None) -> int:
-    """Who moves at a state of a game: the one that a policy is asked for, whether it is named or not.
+    """Return the player who moves at a state of a game: the one that a policy is asked for, named or not.
 
     Raises:
       ValueError: it is no such state, nobody moves there, or `player_id` is neither None nor the mover.
@@ -448,7 +448,7 @@ TAKES_ANY_SUM = (
 
 
 def of_constant_sum(game: pyspiel.Game) -> bool:
-    """Whether a game says that its players' utilities add up to a constant."""
+    """Return whether a game declares that its players' utilities add up to a constant."""
     sums = pyspiel.GameType.Utility
     return game.get_type().utility in (sums.ZERO_SUM, sums.CONSTANT_SUM)
 
@@ -460,12 +460,12 @@ def utility_sum(game: pyspiel.Game) -> float:
 
 
 def check_evaluation(value: Any, state: Any, name: str) -> float:
-    """What a function that was given says that a state is worth: a finite number.
+    """Return the value that a function gave to a state, if it is a finite number.
 
     Args:
-      value: its answer.
-      state: what it was asked about.
-      name: the argument, the function.
+      value: the function's answer.
+      state: the state that it was called with.
+      name: the name of the argument, the function.
 
     Raises:
       ValueError: the answer is no such number.
@@ -502,7 +502,7 @@ def check_ranking(value: Any, actions: Sequence[int], name: str, where: str | No
 
 
 def check_seed(value: Any, name: str = "seed") -> int | list[int]:
-    """What numpy's generators start from: an integer of at least 0, or a list or tuple of them.
+    """Return a seed of numpy's generators: an integer of at least 0, or a list or tuple of them.
 
     Raises:
       ValueError: the value is no seed.
@@ -613,7 +613,7 @@ def _called(function: Any, args: Any) -> str:
 
 
 def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
-    """What is asked of each argument of which something is."""
+    """Return the check of each argument that has one."""
     plain = [p for p in inspect.signature(function).parameters.values() if p.kind not in _VARIADIC]
     given = {p.name: p.annotation for p in plain if p.annotation is not p.empty}
     written = types.SimpleNamespace(__annotations__=given)  # what it returns may name what is not there
@@ -622,7 +622,7 @@ def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
 
 
 def checks_of(function: Callable[..., Any]) -> dict[str, _Test]:
-    """What is asked of each argument of a function, or of a class (its constructor); not public: nothing."""
+    """Return the checks of a function's arguments, or of a class's constructor; {} if it is not public."""
     made: Any = function.__init__ if inspect.isclass(function) else function
     return getattr(made, _MARK)()[0] if hasattr(made, _MARK) else {}
 
@@ -631,7 +631,7 @@ _NUMBERS: dict[Any, _Test] = {bool: check_boolean, int: check_integer, float: ch
 
 
 def check_of(annotation: Any) -> _Test | None:
-    """What an annotation asks of a value; None if nothing that can be asked."""
+    """Return the check that an annotation asks for, or None."""
     origin = typing.get_origin(annotation)
     if origin is Annotated:
         base, *marks = typing.get_args(annotation)
@@ -654,7 +654,7 @@ def _instance_of(kind: Any) -> _Test:
 
 
 def _is_kind(annotation: Any) -> bool:
-    """Whether values are to be instances of it; arrays are made of anything that numpy takes."""
+    """Return whether an annotation is a class to check by isinstance; arrays may be made of anything."""
     plain = inspect.isclass(annotation) and typing.get_origin(annotation) is None
     return plain and annotation not in (Any, np.ndarray) and not getattr(annotation, "_is_protocol", False)
 

@@ -1,4 +1,4 @@
-"""What holds for a whole process: memory for trees, how long work is shown, where people's networks are.
+"""Settings of a whole process: memory for trees, how long progress is shown, where people's networks are.
 
 Settings are of the process and not of a thread: memory and the terminal are the process's, and threads that
 search or solve see what was set before they began.
@@ -67,7 +67,7 @@ def memory_limit() -> float:
 
 
 def networks_named() -> str | os.PathLike[str] | None:
-    """Where networks of people's moves are, if that is known."""
+    """Return the path of the networks of people's moves, or None if it is not set."""
     named: str | os.PathLike[str] | None = _settings["networks"]
     return named or os.environ.get("PRECOMP_MAIA")
 

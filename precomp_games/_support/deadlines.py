@@ -1,9 +1,9 @@
-"""How long a run may take: one deadline for all of it, shares of what is left for its parts.
+"""Time limits of a run: one deadline for all of it, and shares of the remaining time for its parts.
 
-Whoever searches asks `time_is_up` before it begins another search, and raises `OutOfTimeError` in its place.
-Work that is worth something in part is done in steps that grow, of which the last one counts that there is
-time for (`as_far_as_time_goes`): the first is small, and taken in any case, so that there is a result in the
-end. A step finds what the one before it has searched. Without a deadline, the last step alone is taken.
+Code that searches calls `time_is_up` before each search, and raises `OutOfTimeError` in its place. Work that
+is useful in part is done in growing steps, and the last one that there is time for counts
+(`as_far_as_time_goes`): the first is small, and taken in any case, so that there always is a result. A step
+reuses the searches of the one before it. Without a deadline, the last step alone is taken.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def seconds_left() -> float:
 
 
 def time_is_up() -> bool:
-    """Whether it is over."""
+    """Return whether the deadline has passed."""
     return seconds_left() <= 0.0
 
 
@@ -133,14 +133,14 @@ def sample_in_time(
     share: float = 1.0,
     first: int = 32,
 ) -> tuple[int, Found]:
-    """How many of some things there is time for, and what was found by these, which are drawn.
+    """Draw as many items as there is time for; return their number, and what `work` found from them.
 
     Args:
       items: all of them.
-      work: is given some of them, in their order; see `as_far_as_time_goes`.
+      work: takes some of them, in their order; see `as_far_as_time_goes`.
       seed: of the drawing.
       share: see there.
-      first: how many are taken in any case.
+      first: the number that is taken in any case.
     """
     whole = len(items)
     order = np.random.default_rng(seed).permutation(whole)

@@ -241,7 +241,7 @@ def packed(thing: Any) -> bytes | None:
 
 
 def unpacked(data: bytes | None) -> Any:
-    """What `packed` was given; None where it cannot be had here.
+    """Return the object that `packed` was given, or None if it cannot be restored here.
 
     This process may lack a module, a registered game or a file that the other one had.
     """

@@ -63,9 +63,9 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _call_template(compiled: Any, given: Sequence[types.Type], by_name: Mapping[str, types.Type]) -> Any:
-    """What a call by another kernel is compiled to: a number that stands there is as any of its type.
+    """Return the template of a call by another kernel, with literal numbers taken as any of their type.
 
-    numba would compile the kernel anew for each such number.
+    Otherwise numba would compile the kernel anew for each such number.
     """
     given = [types.unliteral(each) for each in given]
     by_name = {name: types.unliteral(each) for name, each in by_name.items()}

@@ -1,7 +1,7 @@
-"""What results have in common: a line that says what they are, a table, JSON, and axes to draw on.
+"""Base classes of results: a line that describes them, a table, JSON, and axes to draw on.
 
-A result is a dataclass that inherits `Result`, and needs nothing else. Other objects inherit `Shown`, and say
-what they were made of.
+A result is a dataclass that inherits `Result`, and needs nothing else. Other objects inherit `Shown`, and
+show what they were made of.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Shown:
         return html_table([type(self).__name__, ""], self._told())
 
     def _facts(self) -> dict[str, Any]:
-        """What is told, by name: fields, or else what the constructor took and the object kept."""
+        """Return the {field: value} pairs shown in the repr; without fields, the constructor's arguments."""
         given: Any = inspect.signature(type(self).__init__).parameters.values()
         if dataclasses.is_dataclass(self):
             given = [field for field in dataclasses.fields(self) if field.repr]
@@ -87,13 +87,13 @@ class Result(Shown):
 
 
 def _is_left_out(value: Any, default: Any) -> bool:
-    """Whether there is nothing to tell: a value is None, or plain and its default, or no number."""
+    """Return whether a value is left out: None, NaN, or a plain value equal to its default."""
     plain = isinstance(value, bool | int | float | str)
     return value is None or value is default or (plain and (value == default or value != value))
 
 
 def _size(value: Any) -> float:
-    """How large the finite numbers of a value are, but for those of a long tuple, which are not shown."""
+    """Return the largest finite magnitude in a value; 0 for long tuples, which are not shown."""
     if isinstance(value, tuple):
         return max(map(_size, value), default=0.0) if len(value) <= _FEW else 0.0
     array = np.asarray(value) if isinstance(value, float | np.ndarray) else np.empty(0)

@@ -181,7 +181,7 @@ class ClockState(pyspiel.State):
         return int(self.base.current_player())
 
     def is_terminal(self) -> bool:
-        """Whether the base game is over or a player late."""
+        """Return whether the base game is over or a player is late."""
         return self.late >= 0 or self.base.is_terminal()
 
     def returns(self) -> list[float]:
@@ -229,7 +229,7 @@ class ClockState(pyspiel.State):
 
 
 class ClockPolicy(Shown, openspiel_policy.Policy):
-    """What `ClockGame.policy` makes."""
+    """A policy of the clock game that `ClockGame.policy` makes."""
 
     def __init__(self, game: ClockGame, policy: PolicyLike, ticks: Any) -> None:
         super().__init__(game, [0, 1])
@@ -238,7 +238,7 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities_batch(self, states: Sequence[ClockState]) -> list[dict[int, float]]:
-        """One {action: probability} a state, of the moves that may be played.
+        """Return {action: probability} for each state, of the moves that are played.
 
         Raises:
           ValueError: they are no states of the game where a player moves, or `ticks` gives what is none.
@@ -266,7 +266,7 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
 @public
 @dataclasses.dataclass(frozen=True)
 class SearchClock:
-    """How a player divides its time: what a search may spend now, and what a spent node costs.
+    """A player's division of time: what a search may spend now, and what a spent node costs.
 
     A search that is over early (`nodes` visited) takes only its own ticks, one at the least.
 
@@ -289,7 +289,7 @@ class SearchClock:
 
     @public
     def nodes(self, left: checks.NonNegativeInt) -> int:
-        """The same in nodes.
+        """Return the allotted time in nodes.
 
         Raises:
           ValueError: as above.
@@ -298,7 +298,7 @@ class SearchClock:
 
     @public
     def ticks(self, nodes: checks.NonNegativeInt) -> int:
-        """What a search of so many nodes takes.
+        """Return the ticks that a search of so many nodes takes.
 
         Raises:
           ValueError: `nodes` is no integer of at least 0.
@@ -327,7 +327,7 @@ class SearchClock:
 
 
 class TimedSearch(Shown, openspiel_policy.Policy):
-    """What `SearchClock.policy` makes."""
+    """A policy of timed searches that `SearchClock.policy` makes."""
 
     def __init__(
         self, game: ClockGame, search: Callable[[Any, int], Any], clock: SearchClock, position_key: Any

@@ -97,7 +97,7 @@ class KJPokerState(pyspiel.State):
         return len(self.bets[-1]) % 2
 
     def is_terminal(self) -> bool:
-        """Whether somebody has folded, or the second round is over."""
+        """Return whether somebody has folded, or the second round is over."""
         return self.bets[-1] in _ROUND_OVER
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
@@ -123,7 +123,7 @@ class KJPokerState(pyspiel.State):
             self.bets = (*self.bets, ())
 
     def paid(self) -> tuple[float, float]:
-        """What each player has put into the pot, the ante included."""
+        """Return each player's payments into the pot, the ante included."""
         paid = [_ANTE, _ANTE]
         for line, bet in zip(self.bets, _BETS, strict=False):
             for move, action in enumerate(line):
@@ -154,7 +154,7 @@ class KJPokerState(pyspiel.State):
 
 
 def _view(kind: pyspiel.IIGObservationType, state: KJPokerState, player: int) -> str:
-    """What a player knows, in words: its card, the public card, and all bets or what is in the pot."""
+    """Return a player's knowledge in words: its card, the public card, and all bets or the pot."""
     pieces = [f"p{player}"]
     if kind.private_info == pyspiel.PrivateInfoType.SINGLE_PLAYER and state.cards:
         pieces.append(_RANKS[state.cards[player]])

@@ -1,4 +1,4 @@
-"""What the library's own games have in common: what OpenSpiel asks about a game, and what players see."""
+"""Base classes of the library's own games: OpenSpiel's interface, and the players' observations."""
 
 from __future__ import annotations
 

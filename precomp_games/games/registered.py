@@ -14,7 +14,7 @@ import pyspiel
 
 
 class GameKind:
-    """One of the library's games: sequential, for two players who are paid at its end and observe strings.
+    """A game of the library: sequential, for two players who are paid at its end and observe strings.
 
     Attributes:
       type: as OpenSpiel has it.

@@ -112,7 +112,7 @@ def _nodes_of_game(tree: HistoryTree) -> Callable[[int], _Node]:
 
 
 def _action_labels(tree: HistoryTree, infoset: int) -> str:
-    """What the actions at an information state of a game alone are called, between quotation marks."""
+    """Return the labels of the actions at an information state of a game alone, in quotation marks."""
     state, history = tree.infoset_states[infoset], int(tree.infoset_history[infoset])
     children = tree.children(history)
     actions = tree.action[children.start : children.stop].tolist()
@@ -145,7 +145,7 @@ def _nodes_of_meta_game(rules: MetaRules) -> Callable[[MetaPosition], _Node]:
 
 @functools.cache
 def _labels(count: int) -> str:
-    """What the actions of a decision are called, between quotation marks."""
+    """Return the labels of a decision's actions, in quotation marks."""
     return " ".join(['"stop" "memorize"', *(f'"memorize {action}"' for action in range(2, count))])
 
 

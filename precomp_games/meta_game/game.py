@@ -185,7 +185,7 @@ class MetaPrecomputationState(pyspiel.State):
         return self._rules().player(self.position)
 
     def is_terminal(self) -> bool:
-        """Whether the game is over."""
+        """Return whether the game is over."""
         return self._rules().player(self.position) == TERMINAL
 
     def returns(self) -> list[float]:
@@ -214,22 +214,22 @@ class MetaPrecomputationState(pyspiel.State):
 
 
 class MetaObserver:
-    """What a player sees of a meta-game state, as a string and as a tensor (for solvers that learn by them).
+    """Observations of a meta-game state for a player, as a string and as a tensor (for learning solvers).
 
     A tensor consists of parts, whose numbers are 1 where something holds and 0 elsewhere. Let m be the larger
     number of information states that a player has in the tree:
 
-        player    2                  who looks
+        player    2                  the observing player
         infoset   m                  the last of its information states that the player came to
         choices   m x num_actions    its choice at each of its information states: 0 is to stop, 1 + k to
                                      memorize entry k of the menu
         moves     depth x width      where information is perfect: each ancestor's rank among its siblings
 
-    Two tensors are equal if and only if the strings are: they say what the player knows and has done, and
+    Two tensors are equal if and only if the strings are: they show what the player knows and has done, and
     nothing of what its opponent chose. OpenSpiel's observations may forget; these do not, since a choice that
     was made cannot be seen anywhere later.
 
-    A look sets a few numbers for each own decision and each ancestor. A tensor has at least
+    An observation sets a few numbers for each own decision and each ancestor. A tensor has at least
     m (1 + num_actions) numbers, so for trees of many thousand information states a table serves better.
 
     Attributes:
@@ -278,7 +278,7 @@ class MetaObserver:
             self.dict["moves"][np.arange(len(ranks)), ranks[::-1]] = 1.0
 
     def string_from(self, state: Any, player: int) -> str:
-        """The same in words: the information state string."""
+        """Return the observation in words: the information state string."""
         return self._rules.view(state.position, player)
 
 
@@ -300,7 +300,7 @@ def _live_key(parameters: Mapping[str, Any]) -> str:
 
 
 def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules]:
-    """What parameters name, written in full; with the rules of a living game where there is one."""
+    """Return the parameters written in full, and their rules, of a living game where there is one."""
     values: dict[str, Any] = checks.check_parameters(params, _DEFAULTS)
     path = values["tree_file"] and unquoted(checks.check_path(values["tree_file"], "tree_file"))
     if path:

@@ -89,17 +89,17 @@ _SLACK = 1.0 + 1e-9  # returns are sums of rounded numbers
 
 
 class MetaPosition(NamedTuple):
-    """Where a meta-game stands; immutable.
+    """A position of a meta-game; immutable.
 
     Attributes:
-      phase: What comes next: the audit's root, the history itself (a decision, a chance move by sigma or
-        the end), a chance move by sigma_pre or sigma, an audit's first information state, or nothing.
+      phase: The next step: the audit's root, the history itself (a decision, a chance move by sigma or the
+        end), a chance move by sigma_pre or sigma, an audit's first information state, or nothing.
       history: Index into the tree; of an audit, the first history of the information state.
       audited: The player that is audited, or -1.
       stopped: The histories at which players 0 and 1 have stopped, -1 for one that has not.
       chance: Pi_c, the product of chance probabilities (reweighted form; else 1).
-      cost: What player 0 was charged so far, less what player 1 was.
-      entry: Which entry of its menu the mover has memorized, where that comes next.
+      cost: The charges to player 0 so far, less those to player 1.
+      entry: The entry of its menu that the mover has memorized, where that comes next.
     """
 
     phase: int
@@ -312,7 +312,7 @@ class MetaRules:
         return MetaPosition(_BRANCH if self.form == "audit" else _HERE)
 
     def player(self, at: MetaPosition) -> int:
-        """Who moves: 0, 1, CHANCE or TERMINAL."""
+        """Return the mover: 0, 1, CHANCE or TERMINAL."""
         if at.phase != _HERE:
             return TERMINAL if at.phase == _OVER else CHANCE
         mover: int = self._mover[at.history]
@@ -404,7 +404,7 @@ class MetaRules:
     # -- names -------------------------------------------------------------------------------------
 
     def view(self, at: MetaPosition, player: int) -> str:
-        """What a player knows: base-game actions, or its last information state; and its own choices.
+        """Return a player's view: base-game actions, or its last information state; and its own choices.
 
         Where the player decides this is its information state in G', equal in play and under audit.
         """

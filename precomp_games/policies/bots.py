@@ -28,7 +28,7 @@ Network = Callable[[npt.NDArray[np.float32], npt.NDArray[np.bool_]], Any]
 
 @dataclasses.dataclass(frozen=True)
 class BotRow:
-    """What a bot plays at a state, {action: probability}."""
+    """A bot's policy at a state, as {action: probability}."""
 
     bot: Any
 
@@ -70,12 +70,12 @@ def _is_compiled(bot: Any) -> bool:
 
 
 def _has(bot: Any, method: str) -> bool:
-    """Whether a bot does what it need not; OpenSpiel prints that it does not, if one tries."""
+    """Return whether a bot overrides an optional method; trying it would make OpenSpiel print an error."""
     return _is_compiled(bot) or getattr(type(bot), method) is not getattr(pyspiel.Bot, method)
 
 
 def _streams(bot: Any) -> Iterator[Any]:
-    """What a bot in Python draws from, and what draws for it: numpy's generators."""
+    """Yield numpy's generators that a bot in Python draws from, directly or by an object that it holds."""
     held = list(getattr(bot, "__dict__", {}).values())
     held += [inner for one in held for inner in getattr(one, "__dict__", {}).values()]
     yield from (one for one in held if isinstance(one, np.random.RandomState | np.random.Generator))
@@ -95,7 +95,7 @@ def _set_back(stream: Any, was: Any) -> None:
 @public
 @dataclasses.dataclass(frozen=True)
 class NetworkPolicy:
-    """What a network plays, for all players.
+    """A network's policy, for all players.
 
     Attributes:
       network: A function of two arrays: float32[n, d], OpenSpiel's tensors of n information states (of

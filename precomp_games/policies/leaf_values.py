@@ -1,4 +1,4 @@
-"""What a history is worth when nobody prepares any further: u^sigma(h), exact, sampled, or evaluated.
+"""Leaf values, of histories after which nobody prepares: u^sigma(h), exact, sampled, or evaluated.
 
 Three ways, all in the base game's utility, and for player 0; in a game of general sum, for who prepares:
 
@@ -47,7 +47,7 @@ _MOST_GAMES = 2**63 - 1  # what numpy can count
 
 @dataclasses.dataclass(frozen=True)
 class LeafContext:
-    """What a leaf evaluator may need to know of the tree.
+    """Facts of the tree that a leaf evaluator may need.
 
     Attributes:
       sigma: Each player's policy during play, None where it is not known.
@@ -55,10 +55,10 @@ class LeafContext:
       min_probability: See `policy_rows`.
       utility_range: R = u_max - u_min.
       bounds: The game's: no utility lies beyond.
-      player: Whose utility is asked for.
+      player: The player whose utility is asked for.
       max_states: Refuse to look at more states below the leaves than this.
-      memory: Told of the states, and refuses what does not fit.
-      alike: Called with states and what sigma answered there, to refuse what differs within an information
+      memory: Watches the states, and refuses those that do not fit.
+      alike: Called with states and sigma's rows there, to refuse rows that differ within an information
         state; None where information is perfect.
     """
 
@@ -144,7 +144,7 @@ class EvaluatedValues:
     deferred = False
 
     def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
-        """See `LeafValues`; a value that is missing, not finite or out of bounds is a ValueError."""
+        """Evaluate the states, see `LeafValues`; a missing, infinite or unbounded value is a ValueError."""
         return [evaluated(self.function, states, "leaf_value", context.bounds) for states in levels], 0
 
 
@@ -187,7 +187,7 @@ class ExactValues:
     deferred = True
 
     def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
-        """See `LeafValues`."""
+        """Compute the states' values, see `LeafValues`."""
         least = context.min_probability
         ask = functools.partial(movers_rows, policies=context.sigma, name="sigma", min_probability=least)
         sweeps: list[tuple[list[int], np.ndarray, np.ndarray, PolicyRows, list[int]]] = []
@@ -253,7 +253,7 @@ class RolloutValues:
         sample_size(self.epsilon, self.delta, 1)
 
     def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
-        """See `LeafValues`."""
+        """Estimate the states' values, see `LeafValues`."""
         estimates = sum(len(states) for states in levels)
         games = self.games or sample_size(self.epsilon, self.delta, max(estimates, 1), context.utility_range)
         total = np.zeros(estimates)

@@ -44,7 +44,7 @@ _States = Annotated[Sequence[Any], checks.each_of(pyspiel.State)]
 
 
 class _Answer(NamedTuple):
-    """What the components play at a state: actions, and float64[K, actions]."""
+    """The components' policies at a state: actions, and float64[K, actions]."""
 
     actions: list[int]
     probabilities: npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ class _Turn(NamedTuple):
 
 
 class MixturePolicy(Shown, openspiel_policy.Policy):
-    """One of K players, drawn for the whole game or anew at each move.
+    """A policy that is one of K players, drawn for the whole game or anew at each move.
 
     Either player may be asked for; each is a draw of its own. It can be pickled where its components can.
 
@@ -126,7 +126,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 
     @property
     def of_history(self) -> bool:
-        """Whether a component depends on more than the position, see `is_of_history`."""
+        """Return whether a component depends on more than the position, see `is_of_history`."""
         return any(map(rows.is_of_history, self.policies))
 
     @public
@@ -145,7 +145,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities_batch(self, states: _States) -> list[dict[int, float]]:
-        """The same of several states; each component is asked about all that are new in one batch.
+        """Return the policy at several states; each component is asked about all new ones in one batch.
 
         Raises:
           ValueError: states where nobody moves, or a component's answer is wrong.
@@ -234,7 +234,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         return joint / total if total > 0.0 else self.weights
 
     def _ask(self, states: Sequence[Any]) -> list[_Answer]:
-        """What the components play at states, each asked once about what is the same."""
+        """Return the components' policies at states, each asked once about equal ones."""
         if (key_of := self._position_key) is None:
             return self._answers_of(states)
         distinct = rows.DistinctStates(lambda at: (at.move_number(), at.current_player(), key_of(at)))
@@ -257,7 +257,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 
 
 def component_name(number: int) -> str:
-    """What errors call a component."""
+    """Return a component's name for errors."""
     return f"component {number} of the mixture"
 
 
@@ -281,7 +281,7 @@ def _ancestors(state: Any, lengths: set[int]) -> list[tuple[_History, Any]]:
 
 
 def drawn_once(policy: Any) -> bool:
-    """Whether a policy is a mixture that is drawn once per game, and so depends on the history."""
+    """Return whether a policy is a mixture that is drawn once per game, and so depends on the history."""
     return isinstance(policy, MixturePolicy) and policy.per == "game"
 
 

@@ -151,7 +151,7 @@ class Rollouts:
     known: dict[Hashable, RolloutState] = dataclasses.field(default_factory=dict)
 
     def at(self, state: Any) -> RolloutState:
-        """What is known of a state; games from a new one have not been played."""
+        """Return the statistics of a state; a new one has no games."""
         if self.position is None:
             return RolloutState(state)
         key = self.position(state)

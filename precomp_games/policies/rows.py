@@ -107,7 +107,7 @@ PolicyLike = Annotated[Any, checks.Check(lambda value, name: as_batch_policy(val
 
 
 def as_batch_menu(menu: Any, name: str) -> Any:
-    """What a player can memorize: a menu as it is, or `as_batch_policy`.
+    """Return a player's candidate moves as a menu: the menu as it is, or `as_batch_policy`.
 
     Raises:
       ValueError: it is neither.
@@ -118,7 +118,7 @@ def as_batch_menu(menu: Any, name: str) -> Any:
 def as_batch_policies(
     policies: PolicyLike | Sequence[PolicyLike | None], name: str, *, menus: bool = False
 ) -> tuple[Any, Any]:
-    """The same for both players, of one policy or a pair; None stays None.
+    """Return `as_batch_policy` for both players, of one policy or a pair; None stays None.
 
     `menus`: whether a player may have a menu, too, which is left as it is.
 
@@ -144,7 +144,7 @@ class _OneByOne:
 
 
 def check_policies(value: Any, name: str) -> tuple[PolicyLike | None, PolicyLike | None]:
-    """One policy for both players, or one each; None for a player whose policy is not known.
+    """Return both players' policies, of one or a pair; None for a player whose policy is not known.
 
     Raises:
       ValueError: one of them is no policy.
@@ -285,7 +285,9 @@ class Menu:
     @classmethod
     @public
     def of_support(cls, policy: PolicyLike) -> Any:
-        """One entry for each action that a policy plays: of moves that it plays alike, one is enough to know.
+        """Make a menu with an entry for each action that a policy plays.
+
+        Of moves that it plays alike, one is enough to know.
 
         Raises:
           ValueError: it is no policy.
@@ -423,7 +425,7 @@ def entry_row(entry: Any) -> Mapping[int, float]:
 
 
 def _outcomes(states: Sequence[Any]) -> list[dict[int, float]]:
-    """What chance plays."""
+    """Return chance's distributions."""
     return [dict(chance_outcomes(state)) for state in states]
 
 
@@ -534,7 +536,7 @@ def check_infoset_keys(game: pyspiel.Game, keys: Iterable[str]) -> None:
 
 
 def is_of_history(asked: Any) -> bool:
-    """Whether a policy's answers, or an evaluator's, depend on more than the position; they say so."""
+    """Return whether a policy or an evaluator declares that its answers depend on more than the position."""
     return bool(getattr(asked, "of_history", False))
 
 

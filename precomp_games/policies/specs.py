@@ -247,7 +247,7 @@ def in_game_string(text: str) -> str:
 
 
 def unquoted(value: Any) -> Any:
-    """What `quoted` or `in_game_string` were given, also within a dictionary; others stay as they are."""
+    """Undo `quoted` or `in_game_string`, also within a dictionary; return other values as they are."""
     if isinstance(value, Mapping):
         return {key: unquoted(each) for key, each in value.items()}
     if isinstance(value, str) and value[:1] == '"' == value[-1:] != value:

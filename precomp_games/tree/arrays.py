@@ -19,7 +19,7 @@ _ROUNDING = 1e-6  # of sums of probabilities
 
 
 def write_fields(tree: TreeFacts, path: str) -> None:
-    """See `HistoryTree.save`."""
+    """Write a tree's file, see `HistoryTree.save`."""
     more = {"penalties": tree.penalties, "cut_for": tree.cut_for, "work": tree.work}
     more["fingerprint"] = tree.fingerprint
     names = [*ARRAYS, *(name for name in OPTIONAL if len(getattr(tree, name)))]
@@ -27,7 +27,7 @@ def write_fields(tree: TreeFacts, path: str) -> None:
 
 
 def read_tree(kind: type[_Tree], path: str) -> _Tree:
-    """See `HistoryTree.load`.
+    """Read a tree's file, see `HistoryTree.load`.
 
     Raises:
       OSError: the file cannot be opened.
@@ -62,10 +62,10 @@ def read_tree(kind: type[_Tree], path: str) -> _Tree:
 
 
 def check_arrays(tree: TreeFacts) -> None:
-    """See `HistoryTree.check`.
+    """Check that the arrays describe a tree, see `HistoryTree.check`.
 
     Raises:
-      ValueError: the arrays are not a tree; says which one.
+      ValueError: an array does not describe a tree; the error names it.
     """
     n, m = len(tree.parent), len(tree.infoset_player)
     for name, kind in (ARRAYS | OPTIONAL).items():
@@ -81,7 +81,7 @@ def check_arrays(tree: TreeFacts) -> None:
 
 
 def _claims(tree: TreeFacts, n: int, m: int) -> Iterator[tuple[str, Any]]:
-    """What must hold of arrays, of which each relies on those before."""
+    """Yield the name of each array with a condition on it, which relies on those before."""
     yield "parent", n > 0 and tree.parent[0] == -1
     yield "utility_sum", np.isfinite(tree.utility_sum)
     yield "utility_range", np.isfinite(tree.utility_range)
@@ -119,7 +119,7 @@ def _claims(tree: TreeFacts, n: int, m: int) -> Iterator[tuple[str, Any]]:
 
 
 def _is_game(tree: TreeFacts) -> bool:
-    """Whether at each turn of a player each action is an entry of its own, at no price."""
+    """Return whether each action at each turn of a player is an entry of its own, at no price."""
     decides = (tree.player >= 0) & (tree.num_children > 0)
     own = decides[tree.parent]
     own[0] = False
@@ -145,14 +145,14 @@ def _is_game(tree: TreeFacts) -> bool:
 
 
 def _are_rows(tree: TreeFacts) -> bool:
-    """Whether no row of sigma sums to more than 1, and those of chance to nothing else."""
+    """Return whether no row of sigma sums to more than 1, and chance's rows sum to 1."""
     total = np.bincount(tree.parent[1:], tree.sigma[1:], minlength=len(tree.parent))
     chance = total[(tree.player == CHANCE) & (tree.num_children > 0)]
     return bool((total <= 1.0 + _ROUNDING).all() and (chance >= 1.0 - _ROUNDING).all())
 
 
 def _are_menus(tree: TreeFacts) -> bool:
-    """Whether `entry` has, at each history of an information state, the same numbers from 0 on."""
+    """Return whether `entry` has, at each history of an information state, the same numbers from 0 on."""
     used = (tree.entry >= 0) & (tree.infoset[tree.parent] >= 0) & (tree.sigma_pre > 0.0)
     used[0] = False
     if tree.entry[~used].any():

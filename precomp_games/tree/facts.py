@@ -62,7 +62,7 @@ TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 
 class _Entries:
-    """What follows from where the entries of each information state begin, of any `AnyForest`."""
+    """Facts that follow from where each information state's entries begin, of any `AnyForest`."""
 
     @property
     def num_infosets(self: Any) -> int:
@@ -121,18 +121,18 @@ class Forest(_Entries):
     def of_player_0(
         cls, first_entry: npt.NDArray[np.int32], previous: npt.NDArray[np.int32], penalty: float
     ) -> Forest:
-        """Where all are player 0's, and cost one penalty."""
+        """Make a forest whose information states all are player 0's, at one penalty."""
         m = len(previous)
         return cls(first_entry, previous, (penalty, math.inf), np.zeros(m, np.int8), np.ones(m))
 
     @property
     def has_menus(self) -> bool:
-        """Whether some information state has several entries."""
+        """Return whether some information state has several entries."""
         return self.num_entries > self.num_infosets
 
 
 class TreeArrays(NamedTuple):
-    """What kernels take of a `HistoryTree`, where these arrays are described; `mover` is its `player`."""
+    """Arrays of a `HistoryTree` that kernels take, described there; `mover` is its `player`."""
 
     parent: np.ndarray
     num_children: np.ndarray
@@ -186,7 +186,7 @@ class TreeFacts(_Entries):
         return hashed.hexdigest()
 
     def header(self) -> dict[str, Any]:
-        """What identifies a tree besides its arrays."""
+        """Return the fields that identify a tree besides its arrays."""
         return ({} if self.value_of is None else {"value_of": self.value_of}) | {
             "format": FORMAT,
             "game": self.game_string,
@@ -198,12 +198,12 @@ class TreeFacts(_Entries):
 
     @property
     def may_stop(self) -> bool:
-        """Whether players may stop; in the tree of a base game alone they choose an entry everywhere."""
+        """Return whether players may stop; in the tree of a game alone they choose an entry everywhere."""
         return self.stop_value != NEVER
 
     @property
     def of_constant_sum(self) -> bool:
-        """Whether what one player gets says what the other one gets."""
+        """Return whether one player's utility determines the other's."""
         return self.value_of is None and not len(self.value_1)
 
     @property
@@ -218,11 +218,10 @@ class TreeFacts(_Entries):
 
     @functools.cached_property
     def scale(self) -> float:
-        """What solvers measure this tree's utilities and penalties in: how far apart its leaves' values lie.
+        """Unit in which solvers measure utilities and penalties: how far apart the leaves' values lie.
 
-        Values that are alike but for rounding say nothing; then it is a millionth of R, and where all
-        payoffs of the game are equal, the greatest penalty. Nothing that a solver takes for rounding may be
-        a number of utility: it is a share of this.
+        Where the values differ by rounding alone it is a millionth of R, and where all payoffs of the game
+        are equal, the greatest penalty. Solvers' tolerances are shares of it, never amounts of utility.
         """
         values = self.value[self.num_children == 0]
         apart = max(float(values.max() - values.min()), _ALIKE * self.utility_range)
@@ -256,7 +255,7 @@ class TreeFacts(_Entries):
 
     @property
     def has_menus(self) -> bool:
-        """Whether some information state has several entries; else entries and information states are one."""
+        """Return whether some information state has several entries; else entries are information states."""
         return len(self.entry) > 0
 
     @functools.cached_property

@@ -228,7 +228,7 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def with_game(self, game: AnySumGame) -> HistoryTree:
-        """The same tree on its base game, which its string does not load.
+        """Return the tree on its base game, where its string does not load it.
 
         Games that were read from text, such as `pyspiel.load_efg_game(text)`, are not in files and pickles
         of their trees:
@@ -247,7 +247,7 @@ class HistoryTree(Result, TreeFacts):
         return dataclasses.replace(self, base_game=game)
 
     def _is_played(self, game: pyspiel.Game, history: int) -> bool:
-        """Whether a game has a history as the tree has it."""
+        """Return whether a game has a history as the tree has it."""
         knows_all = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
         if knows_all != (self.infoset_keys is None):
             return False
@@ -268,9 +268,9 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def same_as(self, other: HistoryTree) -> bool:
-        """Whether two trees have the same histories, policies and values, whatever their penalties are.
+        """Return whether two trees have equal histories, policies and values, whatever their penalties are.
 
-        What is said of one tree's information states, by number, then holds of the other's.
+        Then the information states of both have the same numbers.
         """
         alike = (self.num_histories, self.num_infosets) == (other.num_histories, other.num_infosets)
         return self is other or (alike and self.fingerprint == other.fingerprint)
@@ -280,11 +280,11 @@ class HistoryTree(Result, TreeFacts):
         return {name: getattr(self, name) for name in names}
 
     def to_json(self) -> dict[str, Any]:
-        """What the tree is; `save` keeps the tree itself."""
+        """Return the facts of the repr as JSON; `save` keeps the tree itself."""
         return {name: as_json(value) for name, value in self._facts().items()}
 
     def __repr__(self) -> str:
-        """One line: game, size, penalties."""
+        """Return one line: game, size, penalties."""
         return (
             f"HistoryTree({self.game_string}, histories={self.num_histories}, "
             f"infosets={self.num_infosets}, penalties={self.penalties}, stop_value={self.stop_value!r})"
@@ -392,9 +392,9 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def key(self, infoset: int) -> str:
-        """What identifies an information state beside its player, in words of the base game.
+        """Return the base game's name of an information state, unique for its player.
 
-        Its information state string; where information is perfect, its history's actions, "4, 0", as in
+        It is the information state string; where information is perfect, the history's actions, "4, 0", as in
         OpenSpiel's `history_str()`: the empty string before the first move.
 
         Raises:
@@ -439,11 +439,11 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def with_penalties(self, penalties: float | Sequence[float]) -> HistoryTree:
-        """The same histories under larger penalties.
+        """Return the tree with larger penalties.
 
         Raises:
-          ValueError: a penalty is smaller than the tree's own: what it cut might be worth memorizing; or the
-            tree is of a game alone, where nothing has a price.
+          ValueError: a penalty is smaller than the tree's own, at which more histories might be worth
+            memorizing; or the tree is of a game alone, where nothing has a price.
         """
         if not self.may_stop:
             raise ArgumentError(f"expected the tree of a meta-game, got that of a game alone: {self}")
@@ -456,9 +456,9 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def with_weights(self, weight: npt.ArrayLike) -> HistoryTree:
-        """The same histories where memorizing costs so many penalties each.
+        """Return the tree with a weight for each information state: the penalties that memorizing it costs.
 
-        What the tree has may cost as little as you like: what it cut off has not become cheaper by that.
+        Weights may be as small as you like: histories that the tree left out do not become cheaper by that.
 
         Args:
           weight: float[m], see `HistoryTree`.

@@ -222,7 +222,7 @@ class MetaStrategy(Result):
         return realization_plan(self.tree, self.memorize)
 
     def columns(self) -> dict[str, Any]:
-        """One row for each entry: see `strategy_columns`."""
+        """Return a row for each entry: see `strategy_columns`."""
         own = self.tree.entry_player == self.player
         return {name: column[own] for name, column in strategy_columns(self.tree, self).items()}
 
@@ -268,7 +268,7 @@ class MetaStrategy(Result):
         return np.flatnonzero((start <= point) & (point < end)).astype(np.int32)
 
     def _parts(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Where the part of [0, 1] of each entry begins and ends, see `mixture`."""
+        """Return where each entry's part of [0, 1] begins and ends, see `mixture`."""
         tree, plan = self.tree, self.realization_plan()
         start, end = np.zeros(len(plan)), np.zeros(len(plan))
         _lay_out(tree.first_entry, tree.previous, plan, start, end)
@@ -297,7 +297,7 @@ class MetaStrategy(Result):
 
     @functools.cached_property
     def played(self) -> Played:
-        """What the strategy plays in the base game, on the histories of the tree."""
+        """Behavioral strategy in the base game, on the histories of the tree."""
         tree = self.tree
         if not tree.may_stop:
             own = np.append(False, tree.player[tree.parent[1:]] == self.player)
@@ -338,9 +338,9 @@ def strategy_policy(strategy: MetaStrategy, sigma: Any, knows_sigma: bool = Fals
 
 
 def _row(strategy: MetaStrategy, stops: bool, state: Any) -> dict[int, float] | None:
-    """What is played at a state; None: sigma, since nothing is memorized there.
+    """Return the policy at a state; None where nothing is memorized, so that sigma plays.
 
-    `stops`: the tree's own sigma where nothing is memorized, as far as the tree goes.
+    `stops`: return the tree's own sigma where nothing is memorized, as far as the tree goes.
     """
     tree, infoset = strategy.tree, strategy.tree.infoset_of(state)
     if infoset < 0:
@@ -448,7 +448,7 @@ def adjusted(tree: AnyForest, memorize: npt.NDArray[np.float64], player: int) ->
 
 
 def at_most_one(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The same, divided by its sum at each information state where that is above 1."""
+    """Divide `memorize` by its sum at each information state where that is above 1."""
     return memorize / np.maximum(_totals(tree, memorize), 1.0)[tree.entry_infoset]
 
 

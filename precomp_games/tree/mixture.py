@@ -155,7 +155,7 @@ class MixedOpponent:
         return _mixed(posterior, which, table), rows
 
     def result(self, edge_row: np.ndarray, value_row: np.ndarray) -> TreeMixture:
-        """What the tree keeps."""
+        """Return the mixture that the tree keeps."""
         none = np.zeros((0, len(self.weights)))
         sigma, value = (np.concatenate([none, *tables]) for tables in (self._sigma, self._value))
         return TreeMixture(self.player, self.weights, edge_row, sigma, value_row, value)

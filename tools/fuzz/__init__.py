@@ -30,16 +30,16 @@ _Use = Callable[[bytes, pathlib.Path], object]
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What is fuzzed.
+    """A target of fuzzing.
 
     name: for --only.
     seeds: makes the inputs to begin with; it may take seconds.
     use: works with an input in an empty folder.
-    refusals: what `use` may raise, in one line.
-    words: what means something to whoever reads it.
+    refusals: errors that `use` may raise, in one line.
+    words: tokens that have a meaning to the reader.
     change: makes another input of one, with libFuzzer's own changes.
-    names_files: inputs are a user's own words, and files that they name may be opened. What is read from a
-      file may never.
+    names_files: inputs are a user's own words, and files that they name may be opened. Files named in a file
+      may never be.
     """
 
     name: str

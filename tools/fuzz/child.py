@@ -162,7 +162,7 @@ class _Watch(Audit):
         sys.unraisablehook = lambda told: self._add(told.exc_value)
 
     def named(self, path: str | bytes | os.PathLike[str]) -> bool:
-        """Whether an input is a user's own words, in which a file is named."""
+        """Return whether an input is a user's own words and names the file."""
         return self._names_files and os.fsencode(path) in self.data
 
     def _add(self, error: BaseException | None) -> None:

@@ -103,7 +103,7 @@ def bent_json(rng: random.Random, data: bytes, plain: Plain) -> bytes:
 
 
 class _Harmful:
-    """What runs code when it is unpickled."""
+    """An object that runs code when it is unpickled."""
 
     def __reduce__(self) -> Any:
         return print, ("unpickled",)

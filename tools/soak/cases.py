@@ -75,7 +75,7 @@ CASES = (
 
 
 def outcome(case: Case, folder: pathlib.Path) -> dict[str, bytes]:
-    """What a finished run has left: its files, and its store as `EvaluationStore.export` writes it."""
+    """Return a finished run's files, and its store as `EvaluationStore.export` writes it."""
     found = {}
     for path in sorted((folder / OUT).rglob("*")):
         name = path.relative_to(folder / OUT).as_posix()

@@ -28,7 +28,7 @@ SEARCHES = 68
 
 @dataclasses.dataclass
 class Outcome:
-    """What a run left, beside how often what happened during it."""
+    """Files and stored rows of a run, with counts of the events during it."""
 
     files: dict[str, bytes]
     rows: list[tuple[Any, ...]]
@@ -86,7 +86,7 @@ def prepare(
 
 
 def finished(process: subprocess.Popen[str], folder: Path) -> Outcome:
-    """What a run left when it has ended, as it should."""
+    """Return the outcome of a run that has ended as it should."""
     try:
         code = process.wait(SECONDS)
     finally:
@@ -99,7 +99,7 @@ def finished(process: subprocess.Popen[str], folder: Path) -> Outcome:
 
 
 def rows_of(store: Path) -> list[tuple[Any, ...]]:
-    """What a store holds, in an order of its own."""
+    """Return the rows of a store, sorted."""
     with contextlib.closing(sqlite3.connect(store)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         return db.execute(

@@ -27,14 +27,14 @@ ABSURD = (
 
 
 def append(path: str, text: str) -> None:
-    """One write, which other processes' do not tear."""
+    """Append text in one write, which other processes' writes do not tear."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(file, text.encode())
     os.close(file)
 
 
 class Relay:
-    """What goes between the engine's user and the engine."""
+    """A relay between the engine's user and the engine."""
 
     def __init__(self, engine: str, log: str, share: float, seed: str) -> None:
         self.log, self.share, self.rng = log, share, random.Random(seed)

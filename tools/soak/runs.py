@@ -1,4 +1,4 @@
-"""What runs of examples leave: an error, a store, and processes that should be gone."""
+"""Remains of examples' runs: an error, a store, and processes that should be gone."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def alive(folder: pathlib.Path) -> list[int]:
 
 
 def all_gone(folder: pathlib.Path, seconds: float = 60.0) -> bool:
-    """Whether no process of a folder is left after some seconds.
+    """Return whether all processes of a folder have ended within some seconds.
 
     A worker looks for its parent when its imports are made, which can take long on a busy machine.
     """

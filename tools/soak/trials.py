@@ -1,6 +1,6 @@
-"""What is done to runs. A trial gives the fault's counts; what it finds wrong is a `Finding`.
+"""Trials of runs. A trial returns the fault's counts; what it finds wrong is a `Finding`.
 
-After each fault a run without any must end with the files and the store of one that nothing happened to.
+After each fault, a run without faults must end with the files and the store of an undisturbed one.
 """
 
 from __future__ import annotations

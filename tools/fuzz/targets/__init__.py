@@ -1,4 +1,4 @@
-"""What is fuzzed, by what it reads; importing this registers all targets."""
+"""Targets of fuzzing, by what they read; importing this registers all of them."""
 
 from tools.fuzz.targets import engines, files, texts
 

@@ -65,7 +65,7 @@ _WANTED = {b"uci": b"uciok", b"isready": b"readyok", b"go": b"bestmove"}
 
 
 class _Transport:
-    """What python-chess takes for a process: answers each command with the input's next section."""
+    """A process for python-chess that answers each command with the input's next section."""
 
     def __init__(self, protocol: Any, sections: Iterator[bytes]) -> None:
         self._protocol, self._sections = protocol, sections

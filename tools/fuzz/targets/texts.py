@@ -1,4 +1,4 @@
-"""What is given as text: positions, policies and games by name, limits."""
+"""Targets that take text: positions, policies and games by name, limits."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _SPEC_WORDS = (
 
 
 def _slow(data: bytes) -> bool:
-    """Whether somebody asks for long work, and gets it, or for a program."""
+    """Return whether an input asks for long work that would be done, or for a program."""
     return b"engine" in data or re.search(rb"\d{4,}|\d[eE]\d|[\xd9\xc2]", data) is not None
 
 
