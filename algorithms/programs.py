@@ -66,7 +66,7 @@ _INTERIOR_STEPS = 500
 
 
 def _highs() -> Any:
-    """HiGHS's module, when a program is solved: what solves none does not import it."""
+    """Return HiGHS's module, when a program is solved: what solves none does not import it."""
     import highspy
 
     return highspy
@@ -191,7 +191,7 @@ class Program:
         heuristics: bool = True,
         attempt: bool = False,
     ) -> ProgramSolution:
-        """Solves the program.
+        """Solve the program.
 
         Args:
           vertex: by simplex; otherwise by interior points. Of linear programs only, as the next one.
@@ -333,7 +333,7 @@ def _highs_basis(basis: Basis) -> highspy.HighsBasis:
 
 
 def _run(highs: highspy.Highs, vertex: bool, presolve: bool) -> None:
-    """Solves a linear program, and once more in another way where the first one failed."""
+    """Solve a linear program, and once more in another way where the first one failed."""
     kinds = _highs().HighsModelStatus
     failed = (kinds.kSolveError, kinds.kNotset)
     highs.run()
@@ -363,7 +363,7 @@ class ProgramBuilder:
     """A program under construction. Columns and rows are numbered from 0 in the order they are added."""
 
     def __init__(self) -> None:
-        """Starts without columns and rows."""
+        """Start without columns and rows."""
         self._cost, self._low, self._high = array("d"), array("d"), array("d")
         self._integers: list[int] = []
         self._row_low, self._row_high = array("d"), array("d")
@@ -375,34 +375,34 @@ class ProgramBuilder:
         return len(self._cost), len(self._row_low), len(self._integers)
 
     def columns(self, count: int, low: float = 0.0, high: float = 1.0, cost: float = 0.0) -> int:
-        """Adds columns and returns the first one's number."""
+        """Add columns and return the first one's number."""
         first = len(self._cost)
         for values, value in ((self._cost, cost), (self._low, low), (self._high, high)):
             values.extend(array("d", [value]) * count)
         return first
 
     def integer(self, column: int) -> None:
-        """Makes a column an integer."""
+        """Make a column an integer."""
         self._integers.append(column)
 
     def add_costs(self, terms: Iterable[tuple[int, float]]) -> None:
-        """Adds to columns' coefficients in the objective, which is maximized."""
+        """Add to columns' coefficients in the objective, which is maximized."""
         for column, cost in terms:
             self._cost[column] += cost
 
     def set_costs(self, costs: Mapping[int, float]) -> None:
-        """Makes these the objective; what is not named counts nothing."""
+        """Make these the objective; what is not named counts nothing."""
         self._cost = array("d", [0.0]) * len(self._cost)
         self.add_costs(costs.items())
 
     def set_bounds(self, column: int, low: float, high: float) -> None:
-        """Bounds a column."""
+        """Bound a column."""
         self._low[column], self._high[column] = low, high
 
     def row(
         self, entries: Iterable[tuple[int, float]], low: float = -math.inf, high: float = math.inf
     ) -> int:
-        """Adds low <= sum of value * column <= high and returns its number; columns may repeat."""
+        """Add low <= sum of value * column <= high and return its number; columns may repeat."""
         number = len(self._row_low)
         for column, value in entries:
             self._row.append(number)
@@ -413,24 +413,24 @@ class ProgramBuilder:
         return number
 
     def rows(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Adds empty rows with these bounds, float64[n] each, and returns their numbers."""
+        """Add empty rows with these bounds, float64[n] each, and return their numbers."""
         self._row_low.frombytes(low.tobytes())
         self._row_high.frombytes(high.tobytes())
         return np.arange(len(self._row_low) - len(low), len(self._row_low))
 
     def put(self, row: np.ndarray, column: np.ndarray, value: np.ndarray) -> None:
-        """Adds value * column to rows; where the row or the column is -1, there is nothing to add."""
+        """Add value * column to rows; where the row or the column is -1, there is nothing to add."""
         used = (row >= 0) & (column >= 0)
         self._row.frombytes(row[used].astype(np.int32).tobytes())
         self._column.frombytes(column[used].astype(np.int32).tobytes())
         self._value.frombytes(value[used].tobytes())
 
     def at_most(self, column: int, terms: Iterable[tuple[int, float]]) -> int:
-        """Adds a row that keeps a column at or below the sum of value * column, and returns its number."""
+        """Add a row that keeps a column at or below the sum of value * column, and return its number."""
         return self.row([(column, 1.0), *((other, -value) for other, value in terms)], high=0.0)
 
     def built(self) -> Program:
-        """The program as it stands."""
+        """Return the program as it stands."""
         columns, rows, _ = self.size
         row = np.array(self._row)
         order = np.argsort(row, kind="stable")

@@ -25,7 +25,7 @@ _MENUS_TARGET = 3.0
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures Algorithm 1's time and memory on a tree of about 2.8 million histories times `scale`."""
+    """Measure Algorithm 1's time and memory on a tree of about 2.8 million histories times `scale`."""
     histories = round(2_800_000 * scale)
     say(f"building a synthetic tree of about {histories} histories")
     tree = synthetic_tree(histories)

@@ -41,7 +41,7 @@ _ITERATIONS, _EXACT, _EVERY = 20_000, 1e-12, 1000
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures on one tree, see the flags."""
+    """Measure on one tree, see the flags."""
     del scale
     tree = HistoryTree.load(_TREE.value) if _TREE.value else _searched(say)
     say(f"{tree.num_histories} histories, {tree.num_infosets} may be worth memorizing: solving")

@@ -44,7 +44,7 @@ _PENALTIES = (1e-6, 1e-4, 1e-2, 1.0)
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures on trees of about 19,000, 1,500 and 2.8 million histories, times `scale`."""
+    """Measure on trees of about 19,000, 1,500 and 2.8 million histories, times `scale`."""
     return [
         *_beside_openspiel(paired_tree(min(0.02, 1.37e-3 / scale)), turns, say),
         *_beside_liteefg(paired_tree(min(0.02, 1.4e-2 / scale)), turns, say),
@@ -241,7 +241,7 @@ def _processor_time(work: Callable[..., Any], *arguments: Any, **named: Any) -> 
 
 
 def _copier(arrays: list[np.ndarray]) -> Callable[[], None]:
-    """Copies arrays over others that are there already."""
+    """Copy arrays over others that are there already."""
     pairs: list[tuple[Any, Any]] = [(np.zeros_like(array), array) for array in arrays]
 
     def copy() -> None:

@@ -130,7 +130,7 @@ def expand_by_history(
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures time and memory of the expansion, for a tree of about a million histories times `scale`."""
+    """Measure time and memory of the expansion, for a tree of about a million histories times `scale`."""
     histories = round(1_000_000 * scale)
     penalty = _PENALTY * max(1.0, _FULL_SIZE / histories)
     game = pyspiel.load_game(_GAME)
@@ -197,7 +197,7 @@ def _ours(
 
 
 def _compare(tree: HistoryTree, other: dict[str, np.ndarray]) -> None:
-    """Holds the two expansions to the same histories, in the same order, with the same numbers.
+    """Hold the two expansions to the same histories, in the same order, with the same numbers.
 
     Raises:
       AssertionError: they differ.

@@ -48,7 +48,7 @@ _GAMES = (
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures on a tree of about 2.8 million histories times `scale`, and certificates on games."""
+    """Measure on a tree of about 2.8 million histories times `scale`, and certificates on games."""
     histories, games = round(2_800_000 * scale), len(_GAMES) if scale > 0.1 else 1
     say(f"the memory frontier of a synthetic tree of about {histories} histories")
     tree = synthetic_tree(histories)

@@ -44,7 +44,7 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
 
 
 def write_games(path: pathlib.Path, size: int) -> int:
-    """Writes a file of at least `size` bytes; how many games it has."""
+    """Write a file of at least `size` bytes; how many games it has."""
     texts = re.split(r"(?m)^(?=\[Event )", _SAMPLE.read_text(encoding="utf-8"))[1:]
     lines = itertools.product(_KNIGHTS, repeat=4)
     written = games = 0

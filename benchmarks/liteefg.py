@@ -69,7 +69,7 @@ def cfr_plus(root: Any, node: Callable[[Any], Node]) -> CFRPlus | None:
 
 
 def _write(path: Path, root: Any, node: Callable[[Any], Node]) -> int:
-    """Writes a game; the number of its nodes."""
+    """Write a game; the number of its nodes."""
     members: dict[tuple[int, int], list[int]] = {}
     stack, count = [(0, root)], 1
     with open(path, "w", encoding="ascii") as file:

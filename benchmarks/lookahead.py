@@ -42,7 +42,7 @@ class _Timed(NamedTuple):
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures Kuhn, KJ and Leduc poker; Leduc gets 60 s times `scale` where that is below 1."""
+    """Measure Kuhn, KJ and Leduc poker; Leduc gets 60 s times `scale` where that is below 1."""
     return [*_small(min(turns, 3), say), *_large(scale, say)]
 
 

@@ -48,7 +48,7 @@ class Times:
 
 
 def side_by_side(turns: int, **works: Callable[[], Any]) -> Times:
-    """Runs each of `works` once a turn; what they return is dropped after the clock has stopped."""
+    """Run each of `works` once a turn; what they return is dropped after the clock has stopped."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(turns):
         for name, work in works.items():

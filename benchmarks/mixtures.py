@@ -27,7 +27,7 @@ _TARGET = 10.0
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures 100 components on a tree of about a million histories; below scale 1, ten on a smaller one."""
+    """Measure 100 components on a tree of about a million histories; below scale 1, ten on a smaller one."""
     histories, components = round(1_000_000 * scale), 100 if scale == 1.0 else 10
     say(f"building a synthetic tree of about {histories} histories, with {components} components")
     tree, levels, mixture = _mixed_tree(histories, components)

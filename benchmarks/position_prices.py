@@ -48,7 +48,7 @@ def _forest(tree: HistoryTree) -> PricedForest:
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures on `scale` of a million histories."""
+    """Measure on `scale` of a million histories."""
     penalty = _PENALTY / scale
     tree = transposing_tree(penalty, _JOINED)
     positions = tree.num_positions

@@ -45,7 +45,7 @@ _C = 1.4
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures searches of Connect Four to depth 8 and 20,000 simulations; below scale 1, less."""
+    """Measure searches of Connect Four to depth 8 and 20,000 simulations; below scale 1, less."""
     depth, simulations = 8 if scale == 1.0 else 4, max(200, round(20_000 * scale))
     return [
         *_depth_rows(depth, turns, say),

@@ -48,14 +48,14 @@ class _Levels:
     value: list[np.ndarray] = dataclasses.field(default_factory=list)
 
     def close(self, children: np.ndarray, decides: np.ndarray, value: np.ndarray) -> np.ndarray:
-        """Settles a level; the histories that the next one's come from."""
+        """Settle a level; the histories that the next one's come from."""
         self.children.append(children)
         self.decides.append(decides)
         self.value.append(value)
         return np.repeat(np.arange(len(children)), children)
 
     def open(self, source: np.ndarray, action: np.ndarray, sigma: np.ndarray, sigma_pre: np.ndarray) -> None:
-        """Starts the next level."""
+        """Start the next level."""
         self.source.append(source)
         self.action.append(action)
         self.sigma.append(sigma)

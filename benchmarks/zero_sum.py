@@ -30,7 +30,7 @@ _BESIDE_CPP, _BESIDE_PYTHON, _ITERATION = 30.0, 1000.0, 1000.0
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures on Leduc poker and Liar's Dice; below scale 1 on Liar's Dice with four sides."""
+    """Measure on Leduc poker and Liar's Dice; below scale 1 on Liar's Dice with four sides."""
     dice = "liars_dice" if scale == 1.0 else "liars_dice(dice_sides=4)"
     return [
         *_responses(dice, turns, say),

@@ -208,7 +208,7 @@ def _in_time(make: Callable[[], _T], seconds: float) -> _T:
 
 
 def _address(cluster: str, seconds: float) -> str:
-    """A scheduler's address, which may be in a file that is written meanwhile.
+    """Return a scheduler's address, which may be in a file that is written meanwhile.
 
     Raises:
         OSError: there is no such file.
@@ -355,7 +355,7 @@ def map_on_cluster(
     *,
     startup_seconds: checks.Seconds = 60.0,
 ) -> Iterator[tuple[int, Any]]:
-    """Gives (number, function(task)) of every task, in the order in which they are done.
+    """Give (number, function(task)) of every task, in the order in which they are done.
 
     What the function's module defines is sent as it is, by value, unless it is of this library: workers need
     the library and not the module.
@@ -407,7 +407,7 @@ def _send_by_value(function: Callable[[Any], Any]) -> None:
 
 
 def _checking(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`function`, which refuses a worker with another version of the library."""
+    """Return `function`, which refuses a worker with another version of the library."""
     version = importlib.metadata.version("precomp-games")
 
     def checking(task: Any) -> Any:  # within a function, so that it is sent by value
@@ -462,7 +462,7 @@ class UnderWay:
     def results(
         self, send_next: Callable[[int], bool], count_workers: Callable[[], int]
     ) -> Iterator[tuple[Any, Any]]:
-        """Sends tasks ahead of the workers, and gives (what it was for, its result) of each as they come.
+        """Send tasks ahead of the workers, and give (what it was for, its result) of each as they come.
 
         Args:
             send_next: submits the next task, given the number of workers; False where there is none left.
@@ -489,7 +489,7 @@ class UnderWay:
             self.cancel()
 
     def submit(self, purpose: Any, function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
-        """Sends a task; see Dask's `Client.submit`."""
+        """Send a task; see Dask's `Client.submit`."""
         send = functools.partial(self._client.submit, function, *arguments, pure=False, **options)
         self._send(_Sent(purpose, send))
 
@@ -514,7 +514,7 @@ class UnderWay:
         return self._tasks[key].future.status not in _NOT_THERE
 
     def done(self, seconds: float) -> list[tuple[Any, Any]]:
-        """Gives (what it was for, its result) of each task that is done; none after so many seconds.
+        """Give (what it was for, its result) of each task that is done; none after so many seconds.
 
         Raises:
             ChildProcessError: workers die of a task again and again.
@@ -537,7 +537,7 @@ class UnderWay:
         return []
 
     async def _outcome(self, future: Any) -> Any:
-        """[a task's result], its error, or None where it is no longer there."""
+        """Return [a task's result], its error, or None where it is no longer there."""
         fetching = asyncio.ensure_future(self._client.gather([future]))
         fetching.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         end = time.monotonic() + ANSWER_SECONDS
@@ -550,7 +550,7 @@ class UnderWay:
         return fetching.exception() if future.status == "error" else fetching.result()
 
     def _try_again(self, key: str, error: Exception) -> None:
-        """Sends a task again where workers died of it or its result is late, or raises its error."""
+        """Send a task again where workers died of it or its result is late, or raise its error."""
         from distributed import KilledWorker
 
         task = self._tasks[key]
@@ -567,7 +567,7 @@ class UnderWay:
         self._send_again([key])
 
     def send_stranded(self) -> None:
-        """Sends again what no worker has, now and at the last call: a task may be on its way for a while."""
+        """Send again what no worker has, now and at the last call: a task may be on its way for a while."""
         ask = (self._client, self._cluster)
         held = set().union(*asked(*ask, lambda: self._client.processing()).values())
         missed = {key for key in self._tasks if key not in held and not self._is_there(key)}
@@ -575,7 +575,7 @@ class UnderWay:
         self._missed = missed & self._tasks.keys()
 
     def cancel(self) -> None:
-        """Takes all back; a scheduler that is gone has nothing left of them."""
+        """Take all back; a scheduler that is gone has nothing left of them."""
         with contextlib.suppress(ConnectionError):
             self._cancel(self._tasks.values())
         self._tasks.clear()

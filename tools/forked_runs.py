@@ -32,7 +32,7 @@ EXAMPLES = sorted(
 
 
 def command_of(example: str) -> str | None:
-    """The command that an example starts, None where it does its own work."""
+    """Return the command that an example starts, None where it does its own work."""
     text = (_ROOT / "examples" / f"{example}.py").read_text("utf-8")
     match = re.search(r"\n    common\.end_with\((\w+)\)\n", text)
     return None if match is None else match[1]
@@ -60,7 +60,7 @@ class RunServer:
         has_engine: bool = True,
         meanwhile: Callable[[int], None] | None = None,
     ) -> int:
-        """The exit status of a run in a group of its own, negative for a signal.
+        """Return the exit status of a run in a group of its own, negative for a signal.
 
         Args:
           words: the example's path and its flags.
@@ -93,7 +93,7 @@ class RunServer:
         return code
 
     def close(self) -> None:
-        """Ends the process; the next run starts another one."""
+        """End the process; the next run starts another one."""
         if self._process is not None:
             self._process.communicate()  # the end of its input is its end
             self._process = None
@@ -112,7 +112,7 @@ def _end() -> None:
 
 
 def _serve(search_seconds: float) -> None:
-    """Reads orders and forks for each; returns in the forked process once its run is over, and at the end."""
+    """Read orders and forks for each; return in the forked process once its run is over, and at the end."""
     atexit.register(_end)  # before all others, which makes it the last one that is called
 
     import absl.app  # noqa: F401

@@ -54,7 +54,7 @@ def _outputs(source: str, namespace: dict[str, Any], number: int) -> list[dict[s
 
 
 def _shown(value: Any) -> dict[str, Any]:
-    """A value by kinds of media."""
+    """Return a value by kinds of media."""
     figure = getattr(value, "figure", None)
     if figure is not None and hasattr(figure, "savefig"):
         picture = io.BytesIO()

@@ -385,7 +385,7 @@ def _scouted(path: pathlib.Path) -> object:
 
 
 def _sparred(path: pathlib.Path) -> object:
-    """The games of whoever plays in a file, against whom both sides prepare."""
+    """Return the games of whoever plays in a file, against whom both sides prepare."""
     games = SparringGames.read(path, next(iter(pgn_names(path)), "B"))
     return [games.against(prep.PreparationSettings(player=player)) for player in (0, 1)]
 
@@ -524,7 +524,7 @@ READERS: dict[str, Reader] = {
 
 
 def main(step: int = 1) -> None:
-    """Runs all readers, on every `step`th of the hostile files."""
+    """Run all readers, on every `step`th of the hostile files."""
     from tools.resumed import WATCHED  # which has these readers, and more
 
     told: dict[str, dict[str, Any]] = {}

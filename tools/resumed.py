@@ -110,7 +110,7 @@ _KNOWN = re.compile(
 
 @functools.cache
 def _left(name: str) -> dict[str, bytes]:
-    """The files that a whole run has left, by name."""
+    """Return the files that a whole run has left, by name."""
     with tempfile.TemporaryDirectory() as where:
         folder = pathlib.Path(where)
         for file, data in _COMMANDS[name].first().items():
@@ -124,12 +124,12 @@ def _left(name: str) -> dict[str, bytes]:
 
 
 def _without_journal(data: bytes) -> bytes:
-    """A database as one that has no journal of its own, which can be opened in memory."""
+    """Return a database as one that has no journal of its own, which can be opened in memory."""
     return data[:18] + b"\1\1" + data[20:] if data.startswith(b"SQLite format 3\0") else data
 
 
 def _prepared() -> dict[str, bytes]:
-    """A folder to drill."""
+    """Return a folder to drill."""
     (told,) = samples.results()
     return {"result.json": json.dumps(told).encode(), "progress.sqlite": samples.drills()[0]}
 
@@ -147,7 +147,7 @@ def _games() -> dict[str, bytes]:
 
 
 def _sized() -> dict[str, bytes]:
-    """A folder to look at."""
+    """Return a folder to look at."""
     return {name: _left("prepare")[name] for name in ("result.json", "memory.csv")}
 
 
@@ -210,12 +210,12 @@ def resume(name: str, folder: pathlib.Path, changes: Mapping[str, bytes]) -> str
 
 
 def left(name: str) -> dict[str, bytes]:
-    """The files that a whole run of a command has left, by name."""
+    """Return the files that a whole run of a command has left, by name."""
     return dict(_left(name))
 
 
 def _use(name: str, path: pathlib.Path) -> None:
-    """Runs a command in the folder of an input."""
+    """Run a command in the folder of an input."""
     files = _COMMANDS[name].state
     number, data = _number_of(name, path.read_bytes())
     resume(name, path.parent, {files[number]: data})

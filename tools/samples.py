@@ -26,7 +26,7 @@ NOW = datetime.datetime(2026, 1, 1, 9, tzinfo=datetime.UTC)
 
 @functools.cache
 def small_book(side: chess.Color = chess.WHITE) -> Book:
-    """Two replies to e4 and a line after one of them; for Black an answer."""
+    """Return two replies to e4 and a line after one of them; for Black an answer."""
     lines = {"": "e2e4", "e2e4 e7e5": "g1f3", "e2e4 c7c5": "g1f3", "e2e4 e7e5 g1f3 b8c6": "f1b5"}
     lines = lines if side else {"e2e4": "e7e5", "e2e4 e7e5 g1f3": "b8c6"}
     positions = []
@@ -39,7 +39,7 @@ def small_book(side: chess.Color = chess.WHITE) -> Book:
 
 @functools.cache
 def sample_games() -> tuple[bytes, ...]:
-    """Some short files."""
+    """Return some short files."""
     files = [(_DATA / f"{name}_sample.pgn").read_bytes() for name in ("karpov", "repertoire", "review")]
     games = [b"[Event" + game for file in files for game in file.split(b"[Event")[1:]]
     chosen = sorted(games, key=len)[:8] + games[-8:]
@@ -71,7 +71,7 @@ def polyglot_samples() -> tuple[bytes, ...]:
 
 @functools.cache
 def results() -> tuple[Any, ...]:
-    """A result as `chess_preparation.py` writes it."""
+    """Return a result as `chess_preparation.py` writes it."""
     settings = PreparationSettings(
         player=0,
         penalty=0.01,
@@ -111,7 +111,7 @@ def results() -> tuple[Any, ...]:
 
 @functools.cache
 def calibrations() -> tuple[Any, ...]:
-    """The fits that are shipped, but for that to people's rated games."""
+    """Return the fits that are shipped, but for that to people's rated games."""
     files = sorted((pathlib.Path(calibration.__file__).parent / "data").glob("*.json"))
     every = (json.loads(file.read_text(encoding="utf-8")) for file in files)
     return tuple(told for told in every if told["format"] != people_values.FORMAT)

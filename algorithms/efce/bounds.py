@@ -96,11 +96,11 @@ class RowLayout:
     cap_action: npt.NDArray[np.int64]
 
     def row_of_heads(self, infosets: np.ndarray) -> np.ndarray:
-        """The row of each information set that is a head, -1 for others."""
+        """Return the row of each information set that is a head, -1 for others."""
         return np.append(self.head_row, -1)[find(self.head, infosets)]
 
     def row_of_bundles(self, sequences: np.ndarray) -> np.ndarray:
-        """The row of the bundle at each sequence, -1 where there is none."""
+        """Return the row of the bundle at each sequence, -1 where there is none."""
         return np.append(self.bundle_row, -1)[find(self.bundle, sequences)]
 
     def cap_of(self, row: np.ndarray, top: np.ndarray, action: np.ndarray) -> np.ndarray:
@@ -199,7 +199,7 @@ class RowMembers:
 def player_rows(
     plan: CorrelationPlan, player: int, kind: BoundsKind, inherited: Inherited | None = None
 ) -> PlayerRows:
-    """The rows of the one subgame that `plan`'s game holds, without bounds."""
+    """Return the rows of the one subgame that `plan`'s game holds, without bounds."""
     game = plan.game
     deviations = Deviations.of(plan.pairs, player, inside=True)
     members = RowMembers.of(plan.pairs, deviations, player, kind)
@@ -229,7 +229,7 @@ def player_rows(
 
 
 def sums(index: np.ndarray, value: np.ndarray, count: int) -> npt.NDArray[np.float64]:
-    """Sums by index: float64[count]; np.bincount counts in integers where there is nothing to sum."""
+    """Return sums by index: float64[count]; np.bincount counts in integers where there is nothing to sum."""
     return np.bincount(index, value, count).astype(np.float64)
 
 
@@ -275,7 +275,7 @@ class _TrunkValues:
     """
 
     def __init__(self, plan: CorrelationPlan, player: int, parts: Sequence[PlayerRows]) -> None:
-        """Evaluates both following and deviating."""
+        """Evaluate both following and deviating."""
         self.plan, self.player = plan, player
         self.rows = rows = _TrunkRows.of(parts)
         form = plan.game.players[player]
@@ -299,7 +299,7 @@ class _TrunkValues:
 def _lanes_above(
     plan: CorrelationPlan, player: int, deviations: Deviations, rows: _TrunkRows | PlayerRows
 ) -> np.ndarray:
-    """The trunk's lane that each cap stands below: that of its row's sequence after its trigger."""
+    """Return the trunk's lane that each cap stands below: that of its row's sequence after its trigger."""
     form = plan.game.players[player]
     s = rows.sequence[rows.cap_row]
     infoset = form.infoset[s]
@@ -313,7 +313,7 @@ def trunk_bounds(
     rows: Mapping[Hashable, Sequence[PlayerRows]],
     inherited: Inherited | None = None,
 ) -> dict[Hashable, SubgameBounds]:
-    """The bounds of each subgame.
+    """Return the bounds of each subgame.
 
     Args:
       plan: the blueprint on the trunk alone.
@@ -391,12 +391,12 @@ class Inherited(NamedTuple):
         return row_of
 
     def _infosets(self, game: SequenceGame, infosets: np.ndarray, player: int) -> npt.NDArray[np.int64]:
-        """The base's number of each information set but 0."""
+        """Return the base's number of each information set but 0."""
         keys, index = game.players[player].keys, self.base.players[player].index
         return np.array([index[keys[k]] for k in infosets.tolist()], np.int64)
 
     def split(self, values: _TrunkValues) -> None:
-        """Splits the bounds among what their rows have become, and lowers limits of `values` to that.
+        """Split the bounds among what their rows have become, and lower limits of `values` to that.
 
         An inherited row has become heads of the trunk, rows of the new subgames, and leaves of its bundle
         that are settled by now, since the opponent's sequence is in the new trunk, not the old. Likewise, its
@@ -450,7 +450,7 @@ class Inherited(NamedTuple):
 def _share_following(
     parent: np.ndarray, first: np.ndarray, children: np.ndarray, infoset_slack: np.ndarray, slack: np.ndarray
 ) -> None:
-    """Passes slack down.
+    """Pass slack down.
 
     `slack`, by sequence, has each trigger's own to begin with, `infoset_slack` what is inherited.
     """

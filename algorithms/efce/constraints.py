@@ -75,7 +75,7 @@ class RefinementProblem(Shown):
 
     @public
     def violation(self, plan: CorrelationPlan) -> float:
-        """The worst violation of (A), (B) and (C) by a plan of this subgame, at least 0.
+        """Return the worst violation of (A), (B) and (C) by a plan of this subgame, at least 0.
 
         In utility, weighted with the probability of what it is about, as everywhere.
 
@@ -181,7 +181,7 @@ class PlayerConstraints(NamedTuple):
 
     @classmethod
     def of(cls, problem: RefinementProblem, player: int, notion: Notion = "efce") -> PlayerConstraints:
-        """A player's constraints."""
+        """Return a player's constraints."""
         pairs, game = problem.blueprint.pairs, problem.game
         form, utility = game.players[player], game.leaf_utility[player]
         deviations = Deviations.of(pairs, player, inside=True, notion=notion)
@@ -238,12 +238,12 @@ class NormalizedConstraints(NamedTuple):
 
     @classmethod
     def of(cls, problem: RefinementProblem) -> NormalizedConstraints:
-        """A problem's constraints."""
+        """Return a problem's constraints."""
         normalized, units = problem.normalize()
         return cls((PlayerConstraints.of(normalized, 0), PlayerConstraints.of(normalized, 1)), units)
 
     def violation(self, xi: np.ndarray) -> float:
-        """The worst violation, in utility; at least 0."""
+        """Return the worst violation, in utility; at least 0."""
         worst = 0.0
         for side, scale in zip(
             self.sides, self.units.scale.tolist(), strict=True
@@ -377,7 +377,7 @@ def _arm_gains(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray) -> 
 
 @kernel
 def add_gradient(side: PlayerConstraints, work: DeviatorState, gradient: np.ndarray) -> None:
-    """Adds what the player's constraints make the plan's entries worth to the mediator."""
+    """Add what the player's constraints make the plan's entries worth to the mediator."""
     deviations = side.deviations
     through, triggers, actions = deviations.through, deviations.num_triggers, deviations.num_actions
     parent, parent_action = deviations.parent, deviations.parent_action

@@ -60,7 +60,7 @@ from .sequence_game import SequenceGame, find, spread
 
 
 def check_triangle_free(game: SequenceGame, first: np.ndarray, second: np.ndarray) -> None:
-    """Refuses a game, or a part of one, that has a triangle.
+    """Refuse a game, or a part of one, that has a triangle.
 
     Args:
       game: the game.
@@ -75,7 +75,7 @@ def check_triangle_free(game: SequenceGame, first: np.ndarray, second: np.ndarra
 
 
 def _connections(game: SequenceGame, first: np.ndarray, second: np.ndarray) -> npt.NDArray[np.int64]:
-    """int64[4, n], of blocks: both players' connected sets, and the sequences before them."""
+    """Return int64[4, n], of blocks: both players' connected sets, and the sequences before them."""
     both = (first > 0) & (second > 0)
     sets = first[both], second[both]
     before = [form.parent[mine].astype(np.int64) for form, mine in zip(game.players, sets, strict=True)]
@@ -104,7 +104,7 @@ def _check_connections(connections: npt.NDArray[np.int64], keys: Sequence[Sequen
 
 
 def _groups(key: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(number of the pair (key, other), how many such pairs there are): int64[n] each."""
+    """Return (number of the pair (key, other), how many such pairs there are): int64[n] each."""
     codes = key * (1 + other.max(initial=0)) + other
     _, group, count = np.unique(codes, return_inverse=True, return_counts=True)
     return group, count[group]
@@ -121,7 +121,7 @@ class TrunkConnections:
         self._numbers: tuple[dict[str, int], dict[str, int]] = ({}, {})
 
     def add(self, game: SequenceGame, first: np.ndarray, second: np.ndarray) -> None:
-        """Adds the blocks of the trunk and one subgame; all have the same trunk."""
+        """Add the blocks of the trunk and one subgame; all have the same trunk."""
         if not game.has_chance:
             return
         part = _connections(game, first, second)
@@ -167,7 +167,7 @@ class RelevantPairs(Shown):
 
     @classmethod
     def of(cls, game: SequenceGame) -> RelevantPairs:
-        """All relevant pairs of `game`.
+        """Return all relevant pairs of `game`.
 
         Raises:
           ValueError: a pair would belong to two subgames, so they are none; or there are triangles.
@@ -209,7 +209,7 @@ class RelevantPairs(Shown):
         return np.where(blocks >= 0, self.start[blocks] + inside, -1)
 
     def sequences(self) -> tuple[np.ndarray, np.ndarray]:
-        """Player 0's and player 1's sequence of each pair: int64[pairs] each."""
+        """Return player 0's and player 1's sequence of each pair: int64[pairs] each."""
         one, two = self.game.players
         sizes = np.diff(self.start)
         inside = np.arange(len(self)) - np.repeat(self.start[:-1], sizes)
@@ -220,7 +220,7 @@ class RelevantPairs(Shown):
         )
 
     def leaves(self) -> npt.NDArray[np.int64]:
-        """int64[L], the pair of each leaf."""
+        """Return int64[L], the pair of each leaf."""
         return self.index(*self.game.leaf_sequence)
 
 
@@ -228,7 +228,7 @@ class Blueprint(Protocol):
     """Anything that knows the entries of a correlation plan."""
 
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """The plan at pairs of `plan_game`'s sequences: float64, as long as `first` and `second`."""
+        """Return the plan at pairs of `plan_game`'s sequences: float64, as long as `first` and `second`."""
 
 
 def check_blueprint(value: Any) -> Any:
@@ -285,7 +285,7 @@ class CorrelationPlan(Result):
     @classmethod
     @public
     def of(cls, game: SequenceGame, blueprint: AnyBlueprint) -> CorrelationPlan:
-        """A blueprint's entries at all relevant pairs of a game, or of a part of one.
+        """Return a blueprint's entries at all relevant pairs of a game, or of a part of one.
 
         Raises:
           ValueError: they are not in Xi, or the blueprint is of another game.
@@ -309,7 +309,7 @@ class CorrelationPlan(Result):
 
     @public
     def utilities(self, label: int | None = None) -> tuple[float, float]:
-        """Both players' expected utilities; with `label`, of that subgame's leaves alone.
+        """Return both players' expected utilities; with `label`, of that subgame's leaves alone.
 
         Raises:
           ValueError: there is no subgame of this number.
@@ -394,7 +394,7 @@ class _Sums(NamedTuple):
 
     @classmethod
     def of(cls, pairs: RelevantPairs, player: int, which: slice = slice(None)) -> _Sums:
-        """The sums over a player's actions, in all blocks that have any or in some of them."""
+        """Return the sums over a player's actions, in all blocks that have any or in some of them."""
         form, other = pairs.game.players[player], pairs.game.players[1 - player]
         own, theirs = (pairs.first, pairs.second) if player == 0 else (pairs.second, pairs.first)
         block = np.flatnonzero(own > 0)[which]
@@ -423,7 +423,7 @@ def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
 
 @kernel
 def _worst_sum(xi: np.ndarray, sums: _Sums) -> float:
-    """The worst difference of a sum over a player's actions from its source."""
+    """Return the worst difference of a sum over a player's actions from its source."""
     worst = 0.0
     number, size, start, stride = sums.number, sums.size, sums.start, sums.stride
     next_sum, source, next_source = sums.next_sum, sums.source, sums.next_source
@@ -528,7 +528,7 @@ def jittered_blueprint(
 
 @public
 def policy_blueprint(policies: Annotated[Any, checks.Check(checks.check_pair)]) -> ProductBlueprint:
-    """The blueprint of one OpenSpiel policy for both players, or of a pair of them.
+    """Return the blueprint of one OpenSpiel policy for both players, or of a pair of them.
 
     They are asked by information state string (`TabularPolicy`, `pyspiel.TabularPolicy`, ...).
 

@@ -61,7 +61,7 @@ from .triggers import Notion, exploitability
 
 
 def _check_objective(value: Any, name: str) -> Any:
-    """An `Objective`: a word, or float64[2]."""
+    """Return an `Objective`: a word, or float64[2]."""
     if isinstance(value, str) and value in ("welfare", "smaller"):
         return value
     try:
@@ -82,7 +82,7 @@ Objective = Annotated[
 
 
 def _check_floors(value: Any, name: str) -> Any:
-    """float64[2]; -infinity where there is no floor."""
+    """Return float64[2]; -infinity where there is no floor."""
     given = [None, None] if value is None else value
     if isinstance(given, list | tuple):
         given = [-np.inf if floor is None else floor for floor in given]
@@ -138,7 +138,7 @@ def efce_lp(
     time_limit: checks.PositiveFloat | None = None,
     vertex: bool = False,
 ) -> Equilibrium:
-    """Computes a best correlated equilibrium.
+    """Compute a best correlated equilibrium.
 
     Args:
       game: two players, perfect recall, no chance that makes triangles; utilities of any sum. By its name or
@@ -217,7 +217,7 @@ def efce_lp(
 
 
 def whole_game_problem(game: SequenceGame, blueprint: Blueprint) -> RefinementProblem:
-    """All of the game as one subgame, in which no trigger's delta is positive.
+    """Return all of the game as one subgame, in which no trigger's delta is positive.
 
     Raises:
       ValueError: it is a part of a game.
@@ -256,7 +256,7 @@ def greatest(
 
 
 def _charge(player: Incentives, multipliers: npt.NDArray[np.float64], worth: np.ndarray) -> None:
-    """Adds to what entries are worth what following is, less deviating, by the multipliers."""
+    """Add to what entries are worth what following is, less deviating, by the multipliers."""
     side, row = player.side, player.lane_row
     deviations, work = side.deviations, DeviatorState.of(side)
     group, k, _ = deviations.lanes()

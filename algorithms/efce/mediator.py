@@ -57,7 +57,7 @@ class Mediator(Shown):
         self.deviated = [False, False]
 
     def sequences(self) -> tuple[int, int]:
-        """Both players' last recommended sequences, in the numbers of the current part of the game."""
+        """Return both players' last recommended sequences, in the numbers of the current part of the game."""
         return self._last(0), self._last(1)
 
     def _last(self, player: int) -> int:
@@ -100,7 +100,7 @@ class Mediator(Shown):
 
     @public
     def recommend(self, state: Any) -> int | None:
-        """An action for the player to move, drawn from `probabilities`; None where they are None.
+        """Return an action for the player to move, drawn from `probabilities`; None where they are None.
 
         Who asks again gets the same: another draw would say more than the plan does.
 
@@ -121,7 +121,7 @@ class Mediator(Shown):
 
     @public
     def played(self, state: Any, action: int) -> None:
-        """Tells the mediator what was played at `state`, after `recommend`.
+        """Tell the mediator what was played at `state`, after `recommend`.
 
         Raises:
           ValueError: this is no state of the game, or the action not legal there; `recommend` was not asked

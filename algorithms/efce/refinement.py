@@ -72,7 +72,7 @@ def refine_lp(
     time_limit: checks.PositiveFloat | None = None,
     vertex: bool = False,
 ) -> Refinement:
-    """Refines a subgame.
+    """Refine a subgame.
 
     Args:
       problem: from `resolving.Resolving.problem`.
@@ -117,7 +117,7 @@ class PlanProgram:
     """
 
     def __init__(self, problem: RefinementProblem, clock: Clock, notion: Notion = "efce") -> None:
-        """Refuses what takes more memory than there may be.
+        """Refuse what takes more memory than there may be.
 
         Args:
           problem: what to build the program of.
@@ -155,7 +155,7 @@ class PlanProgram:
             side.put(clock)
 
     def solve(self, program: Program, clock: Clock, vertex: bool) -> tuple[CorrelationPlan, ProgramSolution]:
-        """The plan of what was built, and the solution in the program's units.
+        """Return the plan of what was built, and the solution in the program's units.
 
         Raises:
           LinearProgramError: there is none.
@@ -201,14 +201,14 @@ class Incentives:
         self.lane_row = np.full(deviations.num_lanes, -1)
 
     def _numbered(self, which: np.ndarray) -> np.ndarray:
-        """A free column for each that is marked, -1 for the others."""
+        """Return a free column for each that is marked, -1 for the others."""
         count = int(which.sum())
         numbers = np.full(len(which), -1)
         numbers[which] = self.program.columns(count, -np.inf, np.inf) + np.arange(count)
         return numbers
 
     def put(self, clock: Clock) -> None:
-        """Adds all rows."""
+        """Add all rows."""
         for part in (self._following, self._deviating, self._bounds):
             clock.left()
             part()
@@ -282,7 +282,7 @@ class Incentives:
 
 
 def _joined(keys: np.ndarray, sorted_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All (i, j) with keys[i] == sorted_keys[j]."""
+    """Return all (i, j) with keys[i] == sorted_keys[j]."""
     low = np.searchsorted(sorted_keys, keys, "left")
     which, place = spread(np.searchsorted(sorted_keys, keys, "right") - low)
     return which, low[which] + place

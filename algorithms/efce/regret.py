@@ -98,7 +98,7 @@ def refine_regret(
     variant: Variant = "predictive",
     precision: Precision = "double",
 ) -> RegretRefinement:
-    """Refines a subgame.
+    """Refine a subgame.
 
     Args:
       problem: from `resolving.Resolving.problem`.
@@ -199,7 +199,7 @@ class RegretResolver:
         self.seconds = 0.0
 
     def run(self, iterations: int) -> None:
-        """Does so many iterations."""
+        """Do so many iterations."""
         start = time.perf_counter()
         for _ in range(iterations):
             self._iterate()
@@ -225,7 +225,7 @@ class RegretResolver:
         _accumulate(self.total, self.xi, n * max(n / _FEW, 1.0))
 
     def average(self) -> CorrelationPlan:
-        """The average plan so far; the blueprint's in the trunk."""
+        """Return the average plan so far; the blueprint's in the trunk."""
         blueprint = self.problem.blueprint
         trunk = blueprint.pairs.pair_label < 0
         xi = self.total.astype(np.float64)
@@ -235,7 +235,7 @@ class RegretResolver:
         return CorrelationPlan(blueprint.pairs, xi)
 
     def measure(self) -> tuple[float, float]:
-        """The average's violation and welfare; what that takes of memory is given back."""
+        """Return the average's violation and welfare; what that takes of memory is given back."""
         plan = self.average()
         return self.violation(plan), self.welfare(plan)
 

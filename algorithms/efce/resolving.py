@@ -176,7 +176,7 @@ class Resolving:
 
     @public
     def bounds(self, name: Hashable) -> SubgameBounds:
-        """A subgame's (B) and (C).
+        """Return a subgame's (B) and (C).
 
         Raises:
           ValueError: there is no subgame of this name.
@@ -221,7 +221,7 @@ class Resolving:
 
     @public
     def complete(self, refinements: _Refinements) -> Refinement:
-        """The refined subgame whose subgames these are, with their refinements in place.
+        """Return the refined subgame whose subgames these are, with their refinements in place.
 
         Args:
           refinements: at most one for each of these subgames.
@@ -255,7 +255,7 @@ class Safety:
 
 @public
 def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: _Refinements) -> CorrelationPlan:
-    """The complete refinement: each refined subgame's entries, the blueprint's elsewhere.
+    """Return the complete refinement: each refined subgame's entries, the blueprint's elsewhere.
 
     Args:
       game: held whole, with the subgames that were refined.
@@ -294,7 +294,7 @@ def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: _Refinement
 
 @public
 def safety(refined: CorrelationPlan, blueprint: AnyBlueprint) -> Safety:
-    """Measures Definition 9, trigger by trigger.
+    """Measure Definition 9, trigger by trigger.
 
     Raises:
       ValueError: the blueprint is of another game.

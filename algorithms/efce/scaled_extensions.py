@@ -52,7 +52,7 @@ class ScaledExtensions(NamedTuple):
 
     @classmethod
     def of(cls, pairs: RelevantPairs) -> ScaledExtensions:
-        """The steps that write a subgame's entries, given the trunk's; of a game with one subgame.
+        """Return the steps that write a subgame's entries, given the trunk's; of a game with one subgame.
 
         Raises:
           ValueError: a set in the subgame is the center of a star that reaches into the trunk, which can be
@@ -89,13 +89,13 @@ class ScaledExtensions(NamedTuple):
 
 
 def _children(parent: np.ndarray, sequences: int) -> tuple[np.ndarray, np.ndarray]:
-    """(where each sequence's information sets begin, information sets by parent sequence)."""
+    """Return (where each sequence's information sets begin, information sets by parent sequence)."""
     order = 1 + np.argsort(parent[1:], kind="stable")
     return np.searchsorted(parent[order], np.arange(sequences + 1)), order
 
 
 def _both(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """int64[2, n]: both players' arrays, the shorter one with zeros behind it."""
+    """Return int64[2, n]: both players' arrays, the shorter one with zeros behind it."""
     both = np.zeros((2, max(len(first), len(second))), np.int64)
     both[0, : len(first)], both[1, : len(second)] = first, second
     return both
@@ -124,7 +124,7 @@ class _Arrays(NamedTuple):
 
 @kernel
 def _block(row: np.ndarray, second: np.ndarray, who: int, mine: int, theirs: int) -> int:
-    """The block of player `who`'s information set and the opponent's, -1 for none."""
+    """Return the block of player `who`'s information set and the opponent's, -1 for none."""
     i, j = (mine, theirs) if who == 0 else (theirs, mine)
     low, high = row[i], row[i + 1]
     end = high
@@ -196,7 +196,7 @@ def _entry(
 
 @kernel
 def _room(rows: np.ndarray, used: int, more: int) -> np.ndarray:
-    """The array, or a larger one with the same `used` rows if it has no room for so many more."""
+    """Return the array, or a larger one with the same `used` rows if it has no room for so many more."""
     if used + more <= len(rows):
         return rows
     grown = np.empty((2 * len(rows) + more, rows.shape[1]), rows.dtype)
@@ -208,13 +208,13 @@ def _room(rows: np.ndarray, used: int, more: int) -> np.ndarray:
 
 @kernel
 def _put(rows: np.ndarray, used: int, a: int, b: int, c: int, d: int, e: int) -> None:
-    """Writes a row, or the first five of it."""
+    """Write a row, or the first five of it."""
     rows[used, 0], rows[used, 1], rows[used, 2], rows[used, 3], rows[used, 4] = a, b, c, d, e
 
 
 @kernel
 def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int]:
-    """(steps as int64[n, 5] in the order of `ScaledExtensions`, -1, -1, -1).
+    """Return (steps as int64[n, 5] in the order of `ScaledExtensions`, -1, -1, -1).
 
     Or, in place of the latter, a player, its set in the subgame and one of the opponent's sets in the trunk
     that would have to be filled in from there.
@@ -303,7 +303,7 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int]:
 
 @kernel
 def fill_plan(steps: ScaledExtensions, shares: np.ndarray, xi: np.ndarray) -> None:
-    """Writes the steps' entries of xi from shares, float64[pairs]; the trunk's entries must be there."""
+    """Write the steps' entries of xi from shares, float64[pairs]; the trunk's entries must be there."""
     starts, strides, sizes, others, sums = steps.start, steps.stride, steps.size, steps.other, steps.is_sum
     for n in range(len(starts)):
         at, stride, other = np.uint64(starts[n]), np.uint64(strides[n]), np.uint64(others[n])

@@ -64,7 +64,7 @@ def public_moves(game: CorrelatedGame, rounds: checks.PositiveInt) -> PublicInfo
 
 
 def _goofspiel_rounds(drawn: bool, hidden: bool, rounds: int) -> PublicInformation:
-    """`public_moves` of Goofspiel. drawn: chance draws the prizes; hidden: bids are not shown."""
+    """Return `public_moves` of Goofspiel. drawn: chance draws the prizes; hidden: bids are not shown."""
     before = int(drawn)  # each round begins with the prize
     length = before + 2
     end = length * rounds + before
@@ -156,7 +156,7 @@ def one_subgame(game: SequenceGame) -> SequenceGame:
 
 
 def infoset_marks(part: SequenceGame) -> npt.NDArray[np.uint64]:
-    """uint64, a hash of each information set in the subgame that a part of a game holds."""
+    """Return uint64, a hash of each information set in the subgame that a part of a game holds."""
     return np.array(
         [
             hash((player, key)) % 2**64
@@ -169,7 +169,7 @@ def infoset_marks(part: SequenceGame) -> npt.NDArray[np.uint64]:
 
 
 def check_apart(marks: dict[Hashable, np.ndarray]) -> None:
-    """Refuses subgames with an information set in common, where only one at a time was held.
+    """Refuse subgames with an information set in common, where only one at a time was held.
 
     Args:
       marks: `infoset_marks` of each. Among ten million, one time in 400,000 two are the same by chance.

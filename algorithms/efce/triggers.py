@@ -104,7 +104,7 @@ class Deviations(NamedTuple):
     def of(
         cls, pairs: RelevantPairs, player: int, inside: bool = False, notion: Notion = "efce"
     ) -> Deviations:
-        """A player's deviations; with `inside`, only groups whose I lies in a subgame (of EFCEs)."""
+        """Return a player's deviations; with `inside`, only groups whose I lies in a subgame (of EFCEs)."""
         game = pairs.game
         form, other = game.players[player], game.players[1 - player]
         m = form.num_infosets
@@ -163,7 +163,7 @@ class Deviations(NamedTuple):
         )
 
     def triggers(self) -> tuple[np.ndarray, np.ndarray]:
-        """(set, number) of each trigger whose I+ is one of the groups' I: int64 each.
+        """Return (set, number) of each trigger whose I+ is one of the groups' I: int64 each.
 
         A trigger's number is its sequence, or its information set for coarse notions.
         """
@@ -172,7 +172,7 @@ class Deviations(NamedTuple):
         return self.set_[roots[which]] + k, self.trigger[roots[which]] + k
 
     def lanes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(group, k+, action) of each lane: int64 each."""
+        """Return (group, k+, action) of each lane: int64 each."""
         group, inner = spread(np.diff(self.lane))
         return group, *np.divmod(inner, self.num_actions[group])
 
@@ -217,7 +217,7 @@ class Exploitability:
 
 @public
 def exploitability(plan: CorrelationPlan, notion: Notion = "efce") -> Exploitability:
-    """Measures a plan that is held whole.
+    """Measure a plan that is held whole.
 
     Args:
       plan: the plan.
@@ -234,7 +234,7 @@ def exploitability(plan: CorrelationPlan, notion: Notion = "efce") -> Exploitabi
 def trigger_gains(
     plan: CorrelationPlan, player: int, inside: bool = False, notion: Notion = "efce"
 ) -> npt.NDArray[np.float64]:
-    """Each trigger's delta: float64, by its number; with `inside`, only of triggers in a subgame.
+    """Return each trigger's delta: float64, by its number; with `inside`, only of triggers in a subgame.
 
     It is -inf for what is no trigger.
 
@@ -257,7 +257,7 @@ def trigger_gains(
 def following_values(
     plan: CorrelationPlan, player: int, center: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(v(s) by sequence, v(I) by information set), with `center` taken off all utilities."""
+    """Return (v(s) by sequence, v(I) by information set), with `center` taken off all utilities."""
     form = plan.game.players[player]
     game = plan.game
     worth = plan.xi[plan.pairs.leaves()] * (game.leaf_utility[player] - center * game.leaf_chance)
@@ -269,7 +269,7 @@ def following_values(
 
 @kernel
 def sum_back(parent: np.ndarray, first: np.ndarray, v: np.ndarray, of_infoset: np.ndarray) -> None:
-    """Adds up from the last information set to the first; `v` has the leaves to begin with."""
+    """Add up from the last information set to the first; `v` has the leaves to begin with."""
     for k in range(len(parent) - 1, -1, -1):
         total = 0.0
         for s in range(first[k], first[k + 1]):

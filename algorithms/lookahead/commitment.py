@@ -109,7 +109,7 @@ class Commitment(Result):
 
     @public
     def policy(self, which: checks.NonNegativeInt = 0) -> StrategyPolicy:
-        """The rational player's strategy and the response of one type, as an OpenSpiel policy of both.
+        """Return the rational player's strategy and the response of one type, as an OpenSpiel policy of both.
 
         Raises:
           ValueError: there are not so many types; the first one has number 0.
@@ -132,7 +132,7 @@ def commit_against_lookahead(
     delta: checks.PositiveFloat = 1e-4,
     time_limit: TimeLimit | None = None,
 ) -> Commitment:
-    """Computes an optimal strategy to commit to, exactly.
+    """Compute an optimal strategy to commit to, exactly.
 
     Args:
       game: two players, sequential, perfect recall, explicit chance; any utilities.
@@ -168,7 +168,7 @@ def commit_against_types(
     delta: checks.PositiveFloat = 1e-4,
     time_limit: TimeLimit | None = None,
 ) -> Commitment:
-    """Computes an optimal strategy to commit to where the follower is one of several types, exactly.
+    """Compute an optimal strategy to commit to where the follower is one of several types, exactly.
 
     Args:
       game: two players, sequential, perfect recall, explicit chance; any utilities.
@@ -230,7 +230,7 @@ def commit_against_types(
 def _probabilities(
     weights: Sequence[float] | None, count: int, objective: str
 ) -> npt.NDArray[np.float64] | None:
-    """The types' probabilities; None where the worst of them counts."""
+    """Return the types' probabilities; None where the worst of them counts."""
     if objective == "worst":
         if weights is not None:
             raise ArgumentError(
@@ -248,7 +248,7 @@ def _probabilities(
 def _options_of_types(
     form: SequenceForm, followers: Sequence[Follower]
 ) -> tuple[list[dict[int, InformationSet]], bool]:
-    """Each type's options, and whether what all of them do is known."""
+    """Return each type's options, and whether what all of them do is known."""
     values = [evaluate_histories(form, follower.evaluation) for follower in followers]
     fixed = [fixed_options(form, each, h) for each, h in zip(followers, values, strict=True)]
     hard = [follower for follower, sets in zip(followers, fixed, strict=True) if sets is None]

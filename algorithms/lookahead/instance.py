@@ -66,7 +66,7 @@ class Instance:
         types: Sequence[dict[int, InformationSet]],
         weights: np.ndarray | None,
     ) -> None:
-        """Puts an instance together.
+        """Put an instance together.
 
         Args:
           form: the game.
@@ -96,7 +96,7 @@ class Instance:
         self.most, self.least = float(utility.max()), float(utility.min())
 
     def holding(self, sequence: int) -> list[tuple[int, int]]:
-        """The (information set, option) that hold the last action of a follower's sequence."""
+        """Return the (information set, option) that hold the last action of a follower's sequence."""
         infoset = int(self.follower.infoset[sequence])
         options = self.sets[infoset].options
         return [(infoset, k) for k, option in enumerate(options) if sequence in option.sequences]
@@ -181,7 +181,7 @@ class Instance:
         return minimal
 
     def _minimal(self, conflict: Choices) -> Choices:
-        """A conflict of which every part is needed."""
+        """Return a conflict of which every part is needed."""
         needed = list(conflict)
         for pair in conflict:
             rest = [other for other in needed if other != pair]
@@ -190,7 +190,7 @@ class Instance:
         return tuple(needed)
 
     def leave_out(self) -> None:
-        """Leaves out the options that never are best: other information sets aside, no x makes them so.
+        """Leave out the options that never are best: other information sets aside, no x makes them so.
 
         Raises:
           LinearProgramError: HiGHS fails.
@@ -215,7 +215,7 @@ class Instance:
     def _program(
         self, plan: Plan, margin: float, with_lead: bool
     ) -> tuple[ProgramBuilder, dict[int, tuple[int, int]]]:
-        """The rows of a plan; also {row of a rival: (information set, option)}."""
+        """Return the rows of a plan; also {row of a rival: (information set, option)}."""
         program = ProgramBuilder()
         add_realization_plan(program, self.leader)
         lead = program.columns(1, -1.0, 1.0, 1.0) if with_lead else -1
@@ -234,7 +234,7 @@ class Instance:
         return program, rows
 
     def _value(self, program: ProgramBuilder, plan: Plan) -> None:
-        """Adds what the leader earns to the objective."""
+        """Add what the leader earns to the objective."""
         program.add_costs(self.payoff[0].items())
         # Terms go into the objective (None) or into the rows q <= terms of an action of a tie.
         terms: dict[int | None, list[tuple[int, float]]] = {None: []}
@@ -260,7 +260,7 @@ class Instance:
 
 
 def _side_by_side(own: PlayerSequences, count: int, chosen: int) -> tuple[PlayerSequences, np.ndarray]:
-    """A player's sequences so many times, and which of its information sets each one is.
+    """Return a player's sequences so many times, and which of its information sets each one is.
 
     chosen: as many, where a first information set of its own chooses among them; 0 where Nature does.
     """
@@ -278,7 +278,7 @@ def _side_by_side(own: PlayerSequences, count: int, chosen: int) -> tuple[Player
 
 
 def _numbered(sets: Mapping[int, InformationSet]) -> dict[tuple[int, int], Option]:
-    """The sets' options, by (information set, number of the option)."""
+    """Return the sets' options, by (information set, number of the option)."""
     return {(infoset, k): o for infoset, each in sets.items() for k, o in enumerate(each.options)}
 
 
@@ -292,7 +292,7 @@ def _raised(information_set: InformationSet, by: int) -> InformationSet:
 
 
 def add_realization_plan(program: ProgramBuilder, player: PlayerSequences) -> None:
-    """Adds columns that are a realization plan, one for each sequence, to a program that has none yet."""
+    """Add columns that are a realization plan, one for each sequence, to a program that has none yet."""
     program.columns(player.num_sequences)
     program.row([(0, 1.0)], 1.0, 1.0)
     for infoset in range(1, player.num_infosets):
@@ -301,6 +301,6 @@ def add_realization_plan(program: ProgramBuilder, player: PlayerSequences) -> No
 
 
 def nonzero(vector: np.ndarray) -> list[tuple[int, float]]:
-    """A row's entries: (column, value)."""
+    """Return a row's entries: (column, value)."""
     columns = np.flatnonzero(vector)
     return list(zip(columns.tolist(), vector[columns].tolist(), strict=True))

@@ -117,7 +117,7 @@ class InformationSet:
 def lookahead_options(
     form: SequenceForm, follower: Follower, h: np.ndarray, beside_others: bool = False
 ) -> dict[int, InformationSet]:
-    """The options of every information set of the follower, by its number.
+    """Return the options of every information set of the follower, by its number.
 
     Args:
       form: the game.
@@ -196,7 +196,7 @@ def _values_by_plan(
 
 
 def _check_few(count: int, where: str) -> None:
-    """Refuses more plans than are enumerated."""
+    """Refuse more plans than are enumerated."""
     if count > MOST_PLANS:
         raise ArgumentError(
             f"expected at most {MOST_PLANS} plans inside a lookahead, got {count} at {where}; a smaller "
@@ -223,7 +223,7 @@ def _options(
     rank: dict[int, int],
     held: bool,
 ) -> tuple[Option, ...]:
-    """The options of an information set.
+    """Return the options of an information set.
 
     Args:
       table: float[n, leader's sequences], the value under each pair of an action and a plan.

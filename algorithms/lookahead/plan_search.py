@@ -73,7 +73,7 @@ class PlanSearch:
         self.work: dict[str, float] = {"rounds": 0, "nodes": 0, "columns": 0, "rows": 0, "integers": 0}
 
     def run(self, deadline: float) -> None:
-        """Looks for the best plan until the deadline, on the clock of `time.perf_counter`."""
+        """Look for the best plan until the deadline, on the clock of `time.perf_counter`."""
         if self.known:
             self._keep(dict.fromkeys(self.instance.sets, 0))
             self.bound = self.supremum
@@ -107,13 +107,13 @@ class PlanSearch:
             held = {} if plan is None or not conflicts else self._apart(plan, conflicts)
 
     def _near(self, x: np.ndarray) -> None:
-        """Keeps what the follower does close to x, where that is better: something to start from."""
+        """Keep what the follower does close to x, where that is better: something to start from."""
         plan = self.instance.response((1.0 - _NEAR) * x + _NEAR * self.uniform)
         if not self.instance.conflict(plan):
             self._keep(plan)
 
     def _apart(self, plan: Plan, conflicts: Sequence[Choices]) -> Plan:
-        """The part of a plan that is neither in conflict nor below what is."""
+        """Return the part of a plan that is neither in conflict nor below what is."""
         follower = self.instance.follower
         free = {infoset for conflict in conflicts for infoset, _ in conflict}
         for infoset in sorted(plan):  # what comes before an information set has a smaller number
@@ -122,7 +122,7 @@ class PlanSearch:
         return {infoset: k for infoset, k in plan.items() if infoset not in free}
 
     def _keep(self, plan: Plan) -> None:
-        """Keeps a plan if it is better."""
+        """Keep a plan if it is better."""
         solved = self.instance.solve(plan)
         if solved is not None and solved[0] > self.supremum:
             self.supremum, self.x, self.plan = solved[0], solved[1], plan
@@ -160,7 +160,7 @@ class CorrelationProgram:
     """
 
     def __init__(self, instance: Instance) -> None:
-        """Puts the program together."""
+        """Put the program together."""
         self.instance = instance
         self.program = ProgramBuilder()
         add_realization_plan(self.program, instance.leader)
@@ -199,7 +199,7 @@ class CorrelationProgram:
     def solve(
         self, time_limit: float, start: Plan | None, held: Plan, absolute_gap: float
     ) -> tuple[ProgramSolution, Plan | None]:
-        """Solves it as it stands, among plans that take the options of `held`.
+        """Solve it as it stands, among plans that take the options of `held`.
 
         The plan that is returned is that of the best solution found, if there is one.
         """
@@ -229,7 +229,7 @@ class CorrelationProgram:
         self.program.row([(self.taken[key], 1.0) for key in conflict], high=len(conflict) - 1.0)
 
     def _before(self, sequence: int) -> list[dict[int, int]]:
-        """The columns whose sum is xi(., sequence)."""
+        """Return the columns whose sum is xi(., sequence)."""
         if sequence == 0:
             return [{q: q for q in range(self.instance.leader.num_sequences)}]
         return [self._columns[key] for key in self.instance.holding(sequence)]

@@ -40,7 +40,7 @@ class MetaGamePolicy(Shown, openspiel_policy.Policy):
 
     @public
     def __init__(self, game: MetaPrecomputationGame, strategies: tuple[MetaStrategy, MetaStrategy]) -> None:
-        """Makes the policy.
+        """Make the policy.
 
         Raises:
           ValueError: not strategies of players 0 and 1 on the game's tree.
@@ -120,7 +120,7 @@ def strategies_from_policy(
 
 
 def _answer(ask: BatchPolicy, state: Any, name: str) -> dict[int, float]:
-    """A policy's {action: probability > 0} at a state, checked."""
+    """Return a policy's {action: probability > 0} at a state, checked."""
     try:
         rows = policy_rows(ask, [state], name=name)
     except LookupError as error:  # a table of another game's

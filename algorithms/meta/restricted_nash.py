@@ -80,7 +80,7 @@ def restricted_nash(
     *,
     model_probability: Annotated[float, checks.Ge(0.0), checks.Le(1.0)],
 ) -> RestrictedNash:
-    """Computes the best preparation against a rival that is the model with some probability.
+    """Compute the best preparation against a rival that is the model with some probability.
 
     Args:
       tree: a tree that was expanded with stop_value="backup". A rival whose penalty is infinite is the model,

@@ -114,7 +114,7 @@ def best_first_precomputation(
     enough: Callable[[], bool] | None = None,
     improved: Improved | None = None,
 ) -> CertifiedPrecomputation:
-    """Prepares `player` against a fixed opponent, as `best_precomputation` does on evaluated stops.
+    """Prepare `player` against a fixed opponent, as `best_precomputation` does on evaluated stops.
 
     Args:
       game: two players, zero or constant sum, perfect information.
@@ -207,7 +207,7 @@ class _Work:
         return False
 
     def known(self, most: float, within: set[int] | None = None) -> _Taken:
-        """The best set of what is open, once what it knows is followed."""
+        """Return the best set of what is open, once what it knows is followed."""
         search = self.search
         for _ in range(_ROUNDS):
             taken = search.taken(self.budget, self.time_limit, within)
@@ -241,7 +241,7 @@ class _Work:
         return max(0, max(_FEWEST, int(most)) - len(self.looked))
 
     def checked(self, most: float) -> _Taken:
-        """The best set of what was looked at deeper, once the best of what is open was.
+        """Return the best set of what was looked at deeper, once the best of what is open was.
 
         most: no more evaluations than this, but for what replaced moves lead to.
         """

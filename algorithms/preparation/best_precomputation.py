@@ -141,7 +141,7 @@ class BestPrecomputation(Result):
 
     @public
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
-        """A policy of the base game: the book where it reaches, sigma off it and for the opponent.
+        """Return a policy of the base game: the book where it reaches, sigma off it and for the opponent.
 
         Args:
           sigma: what the players compute during play, one or a pair; by default what the tree was
@@ -165,7 +165,7 @@ def best_precomputation(
     opponent: MetaStrategy | None = None,
     time_limit: checks.NonNegativeFloat | None = None,
 ) -> BestPrecomputation:
-    """Computes the best memorization set of `player` against a fixed opponent.
+    """Compute the best memorization set of `player` against a fixed opponent.
 
     Args:
       tree: a tree that was expanded with a finite penalty for `player`; where it is infinite, the set is
@@ -219,7 +219,7 @@ def best_of_frontier(
 
 
 def best_set(decisions: Decisions, budget: int | None, clock: Clock) -> BestPrecomputation:
-    """`best_precomputation` on decisions."""
+    """Return `best_precomputation` on decisions."""
     if decisions.shared is not None and decisions.has_choice:
         found = _shared_entries(decisions, budget, clock)
     elif budget is not None:
@@ -253,7 +253,7 @@ class _Solution(NamedTuple):
 def _within_budget(
     decisions: Decisions, budget: int, clock: Clock, frontier: MemoryFrontier | None = None
 ) -> _Solution:
-    """The best set within a budget, where there is a frontier, which may be known."""
+    """Return the best set within a budget, where there is a frontier, which may be known."""
     frontier = frontier or frontier_of(decisions)
     if frontier.shared is None:
         choice = best_within_budget(frontier, budget)
@@ -267,7 +267,7 @@ def _within_budget(
 
 
 def _closure(decisions: Decisions) -> _Solution:
-    """The best set where positions have a price, and menus one entry."""
+    """Return the best set where positions have a price, and menus one entry."""
     decisions.counted_weights()  # refuses others
     forest, own = PricedForest.of_decisions(decisions)
     closure = best_closure(forest, decisions.tree.penalties[decisions.player])
@@ -280,7 +280,7 @@ def _closure(decisions: Decisions) -> _Solution:
 
 
 def _shared_entries(decisions: Decisions, budget: int | None, clock: Clock) -> _Solution:
-    """The best set where positions have a price, and share the entry."""
+    """Return the best set where positions have a price, and share the entry."""
     tree, shared = decisions.forest, decisions.shared
     assert shared is not None
     if (tree.infoset_weight != 1.0).any():
@@ -349,7 +349,7 @@ def _result(decisions: Decisions, solution: _Solution, budget: int | None) -> Be
 
 @public
 def value_against_components(book: BestPrecomputation) -> npt.NDArray[np.float64]:
-    """The utility of a memorization set against each component of the mixture that it was made for.
+    """Return the utility of a memorization set against each component of the mixture that it was made for.
 
     Args:
       book: of `best_precomputation` on a tree whose opponent's sigma is a `MixturePolicy`, drawn once per
@@ -378,7 +378,7 @@ def value_against_components(book: BestPrecomputation) -> npt.NDArray[np.float64
 
 @public
 def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = None) -> list[MemorizedState]:
-    """Each entry that a strategy may memorize, in the order of the tree.
+    """Return each entry that a strategy may memorize, in the order of the tree.
 
     Reach, gain and net gain are those of memorizing the state, with all before it, against the opponent; what
     follows it is memorized as the strategy does. An alternative is followed by what is best after it; of

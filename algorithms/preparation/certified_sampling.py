@@ -73,7 +73,7 @@ def certified_precomputation(
     seed: checks.NonNegativeInt = 0,
     enough: Callable[[], bool] | None = None,
 ) -> CertifiedPrecomputation:
-    """Prepares `player` against a fixed opponent, by roll-outs, until the value is known to within epsilon.
+    """Prepare `player` against a fixed opponent, by roll-outs, until the value is known to within epsilon.
 
     With probability 1 - delta, whenever it ends: the result's set is worth at least
     `lower`, and no set is worth more than `upper`.
@@ -141,7 +141,7 @@ class _Place:
     mean: float = 0.0
 
     def estimate(self) -> float:
-        """The mean so far, drawn a little to what was guessed before any game."""
+        """Return the mean so far, drawn a little to what was guessed before any game."""
         return (self.total + 2.0 * self.guess) / (self.games + 2.0)
 
 
@@ -202,7 +202,7 @@ class _Certifier:
         self._admit(0)
 
     def round(self, limit: float) -> bool:
-        """Opens nodes, plans, plays and narrows the interval; False where `limit` games are not enough."""
+        """Open nodes, plan, play and narrow the interval; False where `limit` games are not enough."""
         if self.rollouts + 3 * _TRIAL > limit:
             return False
         self._grow(limit)
@@ -243,7 +243,7 @@ class _Certifier:
         return branch.known + below - decision.stop.value
 
     def _play(self, states: list[tuple[Any, float]], games: int) -> float:
-        """The sum of the player's utilities of so many games from states with their probabilities."""
+        """Return the sum of the player's utilities of so many games from states with their probabilities."""
         draws = [games]
         if len(states) > 1:
             probability = np.array([p for _, p in states])
@@ -295,7 +295,7 @@ class _Certifier:
         return stop.place.estimate()
 
     def _grow(self, limit: float) -> None:
-        """Opens nodes whose memorizing could pay by what is estimated, until little is left of that."""
+        """Open nodes whose memorizing could pay by what is estimated, until little is left of that."""
         while True:
             self._estimate()
             excess: list[tuple[float, int, Node]] = []
@@ -339,7 +339,7 @@ class _Certifier:
     # -- planning ----------------------------------------------------------------------------------
 
     def _plan(self, confidence: float) -> float:
-        """Sets priors and numbers of games of this round; returns eta."""
+        """Set priors and numbers of games of this round; return eta."""
         self._estimate()
         # A set whose lines all end in the game has nothing to sample; what it is compared with has.
         reach = max(self._cut_reach(), _LEAST_REACH)
@@ -356,7 +356,7 @@ class _Certifier:
         return eta
 
     def _cut_reach(self) -> float:
-        """The reach of all places of the set that looks best."""
+        """Return the reach of all places of the set that looks best."""
         reach = 0.0
         for node, branch in self.tree.walk(self._pays):
             decision = self._decisions[node.index]
@@ -365,7 +365,7 @@ class _Certifier:
         return reach
 
     def _pays(self, node: Node) -> Branch | None:
-        """The entry that looks better than stopping, and than the others."""
+        """Return the entry that looks better than stopping, and than the others."""
         return self._decisions[node.index].best.branch
 
     def _allot(self, rate: float, eta: float) -> None:

@@ -127,7 +127,7 @@ class PlayedValues:
         inherited: float,
         doubt: float = 0.0,
     ) -> None:
-        """Starts without games.
+        """Start without games.
 
         Args:
           evaluator: the prior mean, see `best_first_precomputation`.
@@ -146,7 +146,7 @@ class PlayedValues:
         self._shift: dict[tuple[int, ...], float] = {}  # d, by history
 
     def evaluate_batch(self, states: Sequence[Any]) -> npt.NDArray[np.float64]:
-        """float64[n]: player 0's. States that come before others must come no later than these."""
+        """Return float64[n]: player 0's. States that come before others must come no later than these."""
         fresh: dict[Hashable, Any] = {}
         for state in states:
             if self._position(state) not in self._prior:
@@ -178,7 +178,7 @@ class PlayedValues:
         return self._games.get(self._position(state), 0)
 
     def credit(self, states: Sequence[Any], score: float | Sequence[float]) -> None:
-        """Counts a game for positions that it has passed, with its score for all or for each."""
+        """Count a game for positions that it has passed, with its score for all or for each."""
         scores = score if isinstance(score, Sequence) else [score] * len(states)
         counted = set[Hashable]()
         for name, score in zip(map(self._position, states), scores, strict=False):
@@ -188,7 +188,7 @@ class PlayedValues:
                 self._scores[name] = self._scores.get(name, 0.0) + score
 
     def deviation(self, value: float, games: int) -> float:
-        """The standard deviation of what a position of such value is worth, seen in so many games.
+        """Return the standard deviation of what a position of such value is worth, seen in so many games.
 
         As if a Beta distribution were behind it: a guess, which says where to play, and what to doubt.
         """
@@ -286,7 +286,7 @@ def confirmed_precomputation(
     enough: Callable[[], bool] | None = None,
     improved: Improved | None = None,
 ) -> ConfirmedPrecomputation:
-    """Prepares `player` against a fixed opponent, by evaluations that games correct.
+    """Prepare `player` against a fixed opponent, by evaluations that games correct.
 
     Args:
       game: two players, zero or constant sum, perfect information.
@@ -411,7 +411,7 @@ class _Confirmed:
         return all(node.reach > 1.0 - _ROUNDING for node in self.search.tree.nodes)
 
     def _grow(self, *, played_on: bool) -> bool:
-        """Opens what promises something at this penalty; whether there was anything.
+        """Open what promises something at this penalty; return whether there was anything.
 
         What promises most comes first, so a round may end before all is open, where there is too much, or
         where games are played on from its set.
@@ -442,7 +442,7 @@ class _Confirmed:
     def _result(
         self, chosen: list[Branch], bounds: tuple[float, float] | None, priced: bool
     ) -> CertifiedPrecomputation:
-        """A set with its values by estimates."""
+        """Return a set with its values by estimates."""
         lower, upper = bounds or (self.search.lower, self.search.upper)
         return self.search.result(chosen, lower, upper, priced, games=self.played)
 
@@ -454,7 +454,7 @@ class _Confirmed:
         return stops, values, reach, ended + float(reach @ values)
 
     def _teach(self, chosen: list[Branch], games: int) -> Round:
-        """Plays games from a set's stops, and learns from them."""
+        """Play games from a set's stops, and learn from them."""
         stops, values, reach, expected = self._left(chosen)
         price = self.search.tree.price
         if not stops:
@@ -525,7 +525,7 @@ class _Confirmed:
     def _play(
         self, stops: list[Node], weights: np.ndarray, games: int, *, learn: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(which stop each game goes on from, its score); stops are drawn by weight."""
+        """Return (which stop each game goes on from, its score); stops are drawn by weight."""
         drawing = self._stream(self.played, 0)
         which = drawing.choice(len(stops), games, p=weights / weights.sum())
         passed: list[list[Any]] = [[] for _ in range(games)]
@@ -553,10 +553,10 @@ class _Confirmed:
         return which[: len(scores)], scores
 
     def _stream(self, number: int, use: int) -> np.random.Generator:
-        """The random stream of a game (use 1), or of drawing where the next ones begin (use 0)."""
+        """Return the random stream of a game (use 1), or of drawing where the next ones begin (use 0)."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_STREAMS, use, number)))
 
     def tell(self) -> None:
-        """Shows how far the work is, and hears whether to stop."""
+        """Show how far the work is, and hear whether to stop."""
         self.show(self.search.evaluations, f"{self.played} games")
         self.stopped = self.stopped or time_is_up() or (self.enough is not None and self.enough())

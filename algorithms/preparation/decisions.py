@@ -174,7 +174,7 @@ class Decisions(Shown):
         keep: Any = None,
         alone: bool = False,
     ) -> Decisions:
-        """Sums a tree up.
+        """Sum a tree up.
 
         Args:
           tree: expanded for `player`.
@@ -227,7 +227,7 @@ class Decisions(Shown):
         return decisions if keep is None else decisions.without(keep)
 
     def without(self, keep: Any) -> Decisions:
-        """The decisions that are left where some entries are known.
+        """Return the decisions that are left where some entries are known.
 
         Raises:
           ValueError: these are not the player's entries, or two of them are of one information state.
@@ -254,7 +254,7 @@ class Decisions(Shown):
         return dataclasses.replace(self, forest=forest, after=after, known=(whole, known))
 
     def gains(self) -> tuple[npt.NDArray[np.float64], float]:
-        """(g: float64[E], the utility of memorizing nothing)."""
+        """Return (g: float64[E], the utility of memorizing nothing)."""
         return self._alone.advantage, self._alone.value
 
     @functools.cached_property
@@ -299,7 +299,7 @@ class Decisions(Shown):
         return StrategyValue(value, memorize, advantage)
 
     def counted_weights(self) -> npt.NDArray[np.int64]:
-        """int64[m], the weights where sizes are numbers: 0 for what is known already, else 1.
+        """Return int64[m], the weights where sizes are numbers: 0 for what is known already, else 1.
 
         Raises:
           ValueError: some information state of the player has another weight, or those of a position differ.
@@ -380,7 +380,7 @@ def _collect(
     stop: np.ndarray,
     after: np.ndarray,
 ) -> float:
-    """Writes into the last five arguments, all but `reach` zeros before; returns `Decisions.cut_reach`."""
+    """Write into the last five arguments, all but `reach` zeros before; return `Decisions.cut_reach`."""
     parent, mover, infoset, value = tree.parent, tree.mover, tree.infoset, tree.value
     n, cut_reach = len(parent), 0.0
     reach[0] = 1.0
@@ -447,7 +447,7 @@ def _recursion(
 
 @kernel
 def _contract(problem: Treeplex, known: np.ndarray) -> None:
-    """Takes known information states, and what cannot be reached, out; their owner becomes -1."""
+    """Take known information states, and what cannot be reached, out; their owner becomes -1."""
     owner, first_entry, previous = problem.owner, problem.first_entry, problem.previous
     in_place = np.arange(len(known))  # the entry that is left in place of each; -1: the start
     gone = np.zeros(len(known), np.bool_)  # not to be reached

@@ -117,7 +117,7 @@ class EntropyBounds:
     def __init__(
         self, tree: HistoryTree, player: checks.Player, *, opponent: MetaStrategy | None = None
     ) -> None:
-        """Makes the passes over the tree.
+        """Make the passes over the tree.
 
         Args:
           tree: of a game of perfect information, expanded for `player`, whose sigma_pre is a policy and no
@@ -152,7 +152,7 @@ class EntropyBounds:
 
     @public
     def lines(self, v: float) -> AdvantageLines:
-        """The advantage lines at v (in base-game utility) and their probabilities.
+        """Return the advantage lines at v (in base-game utility) and their probabilities.
 
         Raises:
           ValueError: v is no finite number.
@@ -202,11 +202,11 @@ class EntropyBounds:
         )
 
     def _promise(self, lines: AdvantageLines, epsilon: float) -> float:
-        """The utility that Theorem 1 promises."""
+        """Return the utility that Theorem 1 promises."""
         return self.low + self.range * (1.0 - epsilon) * ((lines.v - self.low) / self.range) * lines.p_norm
 
     def _leading_to(self, histories: np.ndarray) -> np.ndarray:
-        """int32: the player's information states among the ancestors of histories."""
+        """Return int32: the player's information states among the ancestors of histories."""
         tree, marked = self.tree, np.zeros(self.tree.num_histories, np.bool_)
         for h in histories.tolist():
             h = int(tree.parent[h])
@@ -222,7 +222,7 @@ class EntropyBounds:
 
     @public
     def best_bound(self, penalty: checks.PositiveFloat, count: checks.PositiveInt = 20) -> AdvantageSet:
-        """The v and epsilon whose promise, less the penalty of its size bound, is greatest on a grid.
+        """Return the v and epsilon whose promise, less the penalty of its size bound, is greatest on a grid.
 
         Raises:
           ValueError: the penalty is not positive and finite, or `count` no positive integer.
@@ -233,7 +233,7 @@ class EntropyBounds:
     def best_construction(
         self, penalty: checks.PositiveFloat, count: checks.PositiveInt = 20
     ) -> AdvantageSet:
-        """The v and epsilon whose strategy is worth most, less the penalty of its size, on a grid.
+        """Return the v and epsilon whose strategy is worth most, less the penalty of its size, on a grid.
 
         Raises:
           ValueError: the penalty is not positive and finite, or `count` no positive integer.
@@ -262,7 +262,7 @@ class EntropyBounds:
 
     @public
     def entropy_lower_bound(self, value: float, v: float, penalty: checks.PositiveFloat) -> float:
-        """(*) above with the best c: the least that H(v) can be, in nats; 0 where nothing follows.
+        """Return (*) above with the best c: the least that H(v) can be, in nats; 0 where nothing follows.
 
         Args:
           value: the most that any preparation is worth against the opponent, the player's own penalties
@@ -302,7 +302,7 @@ class EntropyBounds:
         return lacking * room if lacking > 0.0 and room > 0.0 else 0.0
 
     def _share(self, utility: float) -> float:
-        """A utility as one in [0, 1]."""
+        """Return a utility as one in [0, 1]."""
         return min(max((utility - self.low) / self.range, 0.0), 1.0)
 
 
@@ -316,7 +316,7 @@ def lines_needed(entropy: float, mass: float) -> float:
 
 
 def _loss(entropy: float, z: int) -> float:
-    """The least epsilon, to within rounding, for which Lemma 2 asks for at most z lines."""
+    """Return the least epsilon, to within rounding, for which Lemma 2 asks for at most z lines."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2.0
@@ -329,7 +329,7 @@ def _loss(entropy: float, z: int) -> float:
 
 @kernel
 def _first(parent: np.ndarray, holds: np.ndarray, reach: np.ndarray, first: np.ndarray) -> None:
-    """Marks where something holds and held at no ancestor, if that can be reached."""
+    """Mark where something holds and held at no ancestor, if that can be reached."""
     passed = np.zeros(len(parent), np.bool_)
     for h in range(len(parent)):
         before = passed[parent[h]] if h > 0 else False

@@ -62,7 +62,7 @@ class BestFirstSearch:
         optimism: float | None = None,
         price_key: Callable[[Any], Hashable] | None = None,
     ) -> None:
-        """Admits the root and what comes right after it.
+        """Admit the root and what comes right after it.
 
         Args:
           problem: see there.
@@ -102,7 +102,7 @@ class BestFirstSearch:
         return max(self.lower, self.tree.root.values[_UPPER])  # by rounding, it may be below
 
     def work(self, batch: int) -> bool:
-        """Evaluates or opens up to `batch` nodes; whether there was one left."""
+        """Evaluate or open up to `batch` nodes; return whether there was one left."""
         todo = self._worklist(batch)
         if not todo:
             return False
@@ -112,7 +112,7 @@ class BestFirstSearch:
         return True
 
     def open_lines(self, lines: Sequence[tuple[int, ...]]) -> Iterator[None]:
-        """Opens what lines pass, and evaluates where they and other replies on their way lead, turn by turn.
+        """Open what lines pass, and evaluate where they and other replies on their way lead, turn by turn.
 
         lines: the base game's actions from the start, as far as menus and the opponent allow.
         """
@@ -133,25 +133,25 @@ class BestFirstSearch:
             yield
 
     def _open(self, nodes: list[Node]) -> None:
-        """Opens nodes that have been evaluated."""
+        """Open nodes that have been evaluated."""
         before = len(self.tree.nodes)
         self.tree.open(nodes)
         self._admit(before)
         self._refresh(nodes)
 
     def reprice(self, penalty: float) -> None:
-        """Makes each entry cost another penalty, at least the problem's, which says how far can be looked."""
+        """Make each entry cost another penalty, at least the problem's, which says how far can be looked."""
         self.tree.price = penalty
         self.revalue()
 
     def begin_dear(self) -> None:
-        """Makes entries dear at first, and hopes for less: prices that fall take the place of hope."""
+        """Make entries dear at first, and hope for less: prices that fall take the place of hope."""
         self.tree.price = max(self.problem.penalty, _DEAR * self.problem.range)
         self._optimism = min(self._optimism, _HOPE_WHERE_PRICES_FALL)
         self.resum()
 
     def cheapen(self, budget: int) -> bool:
-        """Halves what an entry costs; false at the problem's penalty, and where a budget is filled twice."""
+        """Halve what an entry costs; false at the problem's penalty, and where a budget is filled twice."""
         if self.tree.price <= self.problem.penalty:
             return False
         chosen = self.chosen()
@@ -164,14 +164,14 @@ class BestFirstSearch:
         return True
 
     def _shown_hope(self) -> float:
-        """The g with which the whole tree would have been hoped to be worth what it is known to be."""
+        """Return the g with which the whole tree would have been hoped to be worth what it is known to be."""
         first = self.tree.root.entries[0]
         unprepared = first.known + sum(self._stop(node, _LOWER) for node in first.children)
         hoped = (self.problem.high - unprepared) * (math.log10(self.problem.range / self.tree.price) - 1.0)
         return (self.lower - unprepared) / hoped if hoped > 0.0 else math.inf
 
     def revalue(self) -> None:
-        """Asks again what stopping is worth at all nodes that were evaluated, parents first."""
+        """Ask again what stopping is worth at all nodes that were evaluated, parents first."""
         self._values = {}
         known = [node for node in self.tree.nodes if not math.isnan(node.stop)]
         for node, value in zip(known, self._evaluate(known), strict=True):
@@ -179,7 +179,7 @@ class BestFirstSearch:
         self.resum()
 
     def resum(self) -> None:
-        """Adds up all values again, from what stopping is worth and the price."""
+        """Add up all values again, from what stopping is worth and the price."""
         for node in self.tree.nodes:
             for branch in node.entries:
                 branch.sums = [0.0] * 3
@@ -188,7 +188,7 @@ class BestFirstSearch:
             self._add(node, node.values)
 
     def stops(self, chosen: list[Branch]) -> tuple[list[Node], float]:
-        """(where lines leave a set, what lines that end inside it are worth)."""
+        """Return (where lines leave a set, what lines that end inside it are worth)."""
         taken = {branch.node.index: branch for branch in chosen}
         stops, ended = [], 0.0
         for node, branch in self.tree.walk(lambda node: taken.get(node.index)):
@@ -203,14 +203,14 @@ class BestFirstSearch:
         return self._stop(node, _LOWER) / node.reach
 
     def chosen(self) -> list[Branch]:
-        """The set that `lower` memorizes."""
+        """Return the set that `lower` memorizes."""
         walk = self.tree.walk(lambda node: self._best(node, _LOWER))
         return [branch for node, branch in walk if branch is not None and node.before is not None]
 
     def taken(
         self, budget: int | None, seconds: float | None = None, within: set[int] | None = None
     ) -> tuple[list[Branch], float, float]:
-        """(the best set of what is open, its value, what no set exceeds).
+        """Return (the best set of what is open, its value, what no set exceeds).
 
         Args:
           budget: the most entries, or positions; None: each costs the price.
@@ -244,7 +244,7 @@ class BestFirstSearch:
         return chosen, unprepared + float(gain[memorize > 0.0].sum()) - paid, most
 
     def follow_known(self, chosen: list[Branch], most: float) -> bool:
-        """Opens histories of positions of a set that it comes to, evaluates what follows; whether any.
+        """Open histories of positions of a set that it comes to, evaluate what follows; return whether any.
 
         chosen: the set.
         most: no more evaluations than this in all.
@@ -260,7 +260,7 @@ class BestFirstSearch:
         return True
 
     def correct(self, chosen: Sequence[Node], stops: Sequence[Node], sigma_pre: Any, evaluator: Any) -> None:
-        """Asks somebody who looks deeper about positions, and changes the tree by what is said there.
+        """Ask somebody who looks deeper about positions, and change the tree by what is said there.
 
         Entries that are no longer on the menus of positions go, with all that follows them, and new ones come
         in; what these lead to is evaluated as ever.
@@ -305,7 +305,7 @@ class BestFirstSearch:
         self._look_at([node for node in fresh if math.isnan(node.stop)])
 
     def _forget(self, gone: set[int]) -> None:
-        """Takes entries out of the tree, with all that follows them."""
+        """Take entries out of the tree, with all that follows them."""
         if not gone:
             return
         kept = []
@@ -339,7 +339,7 @@ class BestFirstSearch:
         reached: bool = False,
         games: int | None = None,
     ) -> CertifiedPrecomputation:
-        """A set as a result.
+        """Return a set as a result.
 
         Args:
           chosen: the set.
@@ -389,7 +389,7 @@ class BestFirstSearch:
         return [node for _, _, node in heapq.nsmallest(batch, heap, key=lambda entry: entry[:2])]
 
     def _evaluate(self, nodes: list[Node]) -> list[float]:
-        """The player's utility of stopping at each; equal positions are evaluated once, ever."""
+        """Return the player's utility of stopping at each; equal positions are evaluated once, ever."""
         fresh: dict[int, Node] = {}
         for node in nodes:
             if node.place not in self._values:
@@ -408,7 +408,7 @@ class BestFirstSearch:
         return own
 
     def _look_at(self, nodes: list[Node]) -> None:
-        """Evaluates nodes."""
+        """Evaluate nodes."""
         for node, value in zip(nodes, self._evaluate(nodes), strict=True):
             node.stop = node.reach * value
         self._refresh(nodes)
@@ -427,7 +427,7 @@ class BestFirstSearch:
             self._add(node, node.values)
 
     def _add(self, node: Node, values: Sequence[float]) -> None:
-        """Adds to the sums before a node."""
+        """Add to the sums before a node."""
         if node.before is not None:
             for kind, value in enumerate(values):
                 node.before.sums[kind] += value
@@ -443,7 +443,7 @@ class BestFirstSearch:
         return branch.known + branch.sums[kind] - self.tree.price_of(branch)
 
     def _best(self, node: Node, kind: int) -> Branch | None:
-        """The best entry of a node, where that is better than stopping."""
+        """Return the best entry of a node, where that is better than stopping."""
         best, most = None, self._stop(node, kind)
         for branch in node.entries:
             worth = self.worth(branch, kind)
@@ -464,7 +464,7 @@ class BestFirstSearch:
                 node = node.before.node
 
     def _of(self, node: Node, kind: int) -> float:
-        """The lower, upper or hoped value of a node, from what is below it."""
+        """Return the lower, upper or hoped value of a node, from what is below it."""
         if node.before is None:
             return self.worth(node.entries[0], kind)
         stop = self._stop(node, kind)
@@ -511,6 +511,6 @@ class BestFirstSearch:
 
 
 def _members(decisions: Decisions, memorize: Any, branches: list[Branch | None]) -> list[Branch]:
-    """The entries of a set."""
+    """Return the entries of a set."""
     numbers = np.flatnonzero(realization_plan(decisions.forest, memorize))
     return [branch for branch in (branches[k] for k in numbers) if branch is not None]

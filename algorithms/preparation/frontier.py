@@ -142,7 +142,7 @@ class MemoryFrontier(Result):
 
     @public
     def at(self, penalty: Annotated[float, checks.INFINITE]) -> FrontierPoint:
-        """The best set at a penalty.
+        """Return the best set at a penalty.
 
         Raises:
           ValueError: it is smaller than the tree's own, for which histories were left out.
@@ -164,7 +164,7 @@ class MemoryFrontier(Result):
 
     @public
     def memorize(self, k: int) -> npt.NDArray[np.float64]:
-        """float64[E], zeros and ones: the set of sizes[k], as a strategy.
+        """Return float64[E], zeros and ones: the set of sizes[k], as a strategy.
 
         Raises:
           ValueError: there is no such number.
@@ -183,7 +183,7 @@ class MemoryFrontier(Result):
 
     @public
     def upper_bound(self, size: Any) -> npt.NDArray[np.float64]:
-        """The curve at sizes: more utility than this no set of that size on the tree has.
+        """Return the curve at sizes: more utility than this no set of that size on the tree has.
 
         Args:
           size: sizes of at least 0, a real number or an array of them.
@@ -247,7 +247,7 @@ def memory_frontier(
     keep: npt.ArrayLike | None = None,
     opponent: MetaStrategy | None = None,
 ) -> MemoryFrontier:
-    """Computes the best memorization sets of `player` for all penalties that a tree serves.
+    """Compute the best memorization sets of `player` for all penalties that a tree serves.
 
     Args:
       tree: expanded with a finite penalty for `player`.
@@ -271,7 +271,7 @@ def memory_frontier(
 
 
 def frontier_of(decisions: Decisions) -> MemoryFrontier:
-    """`memory_frontier` on decisions."""
+    """Return `memory_frontier` on decisions."""
     penalty = decisions.forest.penalties[decisions.player]
     weight = decisions.counted_weights()
     if decisions.shared is not None:
@@ -291,7 +291,7 @@ _Curve = tuple[_Floats, npt.NDArray[np.int64], _Floats]
 
 
 def _nested_curve(decisions: Decisions, weight: npt.NDArray[np.int64]) -> tuple[_Floats, *_Curve]:
-    """(threshold, breakpoints, sizes, utilities) where menus have one entry, and sets are nested."""
+    """Return (threshold, breakpoints, sizes, utilities) where menus have one entry, and sets are nested."""
     forest = decisions.forest
     gains, unprepared = decisions.gains()
     threshold, gain = np.full(forest.num_infosets, np.nan), gains[forest.first_entry[:-1]]
@@ -309,7 +309,7 @@ def _nested_curve(decisions: Decisions, weight: npt.NDArray[np.int64]) -> tuple[
 
 
 def _envelope(decisions: Decisions, weight: npt.NDArray[np.int64]) -> _Curve:
-    """The curve where choices switch."""
+    """Return the curve where choices switch."""
     problem = decisions.treeplex
     most = float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum())
     scale = _ROUNDING * most
@@ -332,7 +332,7 @@ def _envelope(decisions: Decisions, weight: npt.NDArray[np.int64]) -> _Curve:
 
 @kernel
 def _best_line(problem: Treeplex, weight: np.ndarray, penalty: float) -> tuple[int, float]:
-    """(size, utility) of the best set at a penalty, the smallest where several are best."""
+    """Return (size, utility) of the best set at a penalty, the smallest where several are best."""
     first_entry, previous = problem.first_entry, problem.previous
     utility, size = problem.after.copy(), np.zeros(len(problem.after), np.int64)
     for k in range(len(previous) - 1, -1, -1):
@@ -351,7 +351,7 @@ def _best_line(problem: Treeplex, weight: np.ndarray, penalty: float) -> tuple[i
 
 @kernel
 def _meld(one: int, two: int, mean: np.ndarray, left: np.ndarray, right: np.ndarray, path: np.ndarray) -> int:
-    """Melds two skew heaps, the greatest mean on top; -1 is the empty heap. `path` is scratch."""
+    """Meld two skew heaps, the greatest mean on top; -1 is the empty heap. `path` is scratch."""
     depth = 0
     while one >= 0 and two >= 0:
         if mean[one] < mean[two]:
@@ -370,7 +370,7 @@ def _meld(one: int, two: int, mean: np.ndarray, left: np.ndarray, right: np.ndar
 
 @kernel
 def _mean(total: float, size: int) -> float:
-    """The gain of a block by its size; of one that costs nothing, infinitely much or little."""
+    """Return the gain of a block by its size; of one that costs nothing, infinitely much or little."""
     if size == 0:
         return np.inf if total > 0.0 else -np.inf
     return total / size
@@ -380,7 +380,7 @@ def _mean(total: float, size: int) -> float:
 def _thresholds(
     problem: Treeplex, previous: np.ndarray, weight: np.ndarray, gain: np.ndarray, threshold: np.ndarray
 ) -> None:
-    """Writes `MemoryFrontier.threshold` of the player's; `previous` is of information states."""
+    """Write `MemoryFrontier.threshold` of the player's; `previous` is of information states."""
     owner, player = problem.owner, problem.player
     m = len(gain)
     mean, total, size = np.empty(m), gain.copy(), weight.copy()  # of the block that begins at I
@@ -428,7 +428,7 @@ class BudgetChoice:
 
 
 def best_within_budget(frontier: MemoryFrontier, budget: int) -> BudgetChoice:
-    """The best set of at most `budget` >= 0 entries for the decisions of a frontier.
+    """Return the best set of at most `budget` >= 0 entries for the decisions of a frontier.
 
     Raises:
       ValueError: there are too many ways to come near the curve at this budget.
@@ -587,7 +587,7 @@ def _knapsack(
 def _trim(
     loss: np.ndarray, start: np.ndarray, low: np.ndarray, count: np.ndarray, table: int, gap: float
 ) -> int:
-    """Takes sizes off both ends of the newest table whose loss is too large; returns where it ends."""
+    """Take sizes off both ends of the newest table whose loss is too large; return where it ends."""
     while count[table] > 0 and loss[start[table] + count[table] - 1] > gap:
         count[table] -= 1
     while count[table] > 0 and loss[start[table]] > gap:
@@ -598,7 +598,7 @@ def _trim(
 
 
 def truncation_loss(frontier: MemoryFrontier, utility: float, budget: float) -> float:
-    """The most utility that a set of `budget` information states of the whole game can have more.
+    """Return the most utility that a set of `budget` information states of the whole game can have more.
 
     A set of the game is one of the tree, of b information states, and k >= 1 others at and below what the
     tree cut, entries that cannot pay included; with a price per position, of so many positions.

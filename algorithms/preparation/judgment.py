@@ -158,7 +158,7 @@ def judge_book(
     own_entries: Iterable[int] = (),
     learn: checks.NonNegativeInt = 10,
 ) -> BookJudgment:
-    """Judges a memorization set of `player` against a fixed opponent.
+    """Judge a memorization set of `player` against a fixed opponent.
 
     Args:
       tree: a tree that was expanded with a finite penalty for `player`. The set is compared with others on
@@ -240,13 +240,13 @@ class _Part:
         return cls(decisions, entries)
 
     def best(self, budget: int) -> npt.NDArray[np.int32]:
-        """The best set of at most so many entries, increasing."""
+        """Return the best set of at most so many entries, increasing."""
         choice = best_within_budget(frontier_of(self.decisions), budget)
         best: npt.NDArray[np.int32] = self.entries[choice.chosen]
         return best
 
     def thresholds(self) -> npt.NDArray[np.float64]:
-        """`MemoryFrontier.threshold`, where menus have one entry."""
+        """Return `MemoryFrontier.threshold`, where menus have one entry."""
         threshold = frontier_of(self.decisions).threshold
         assert threshold is not None
         return threshold
@@ -255,7 +255,7 @@ class _Part:
 def _losses(
     tree: HistoryTree, members: npt.NDArray[np.int64], advantage: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
-    """(loss, better) of each member, see `BookJudgment`."""
+    """Return (loss, better) of each member, see `BookJudgment`."""
     loss, better = np.zeros(len(members)), np.full(len(members), -1, np.int32)
     for k, entry in enumerate(members.tolist()):
         infoset = tree.entry_infoset[entry]
@@ -285,7 +285,7 @@ def _holes(decisions: Decisions, book: npt.NDArray[np.bool_], advantage: npt.NDA
 
 
 def _lessons(decisions: Decisions, book: npt.NDArray[np.bool_], learn: int) -> Lessons:
-    """The best `learn` entries behind a book, or fewer where no more pay."""
+    """Return the best `learn` entries behind a book, or fewer where no more pay."""
     chosen = np.zeros(len(book), bool)
     chosen[_Part.of(decisions, book, ~book).best(learn)] = True
     part = _Part.of(decisions, book, chosen)
@@ -300,7 +300,7 @@ def _lessons(decisions: Decisions, book: npt.NDArray[np.bool_], learn: int) -> L
 def _select(
     problem: Treeplex, base: np.ndarray, allowed: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(infosets, first_entry, previous, entries, after) of a part, see `_Part.of`."""
+    """Return (infosets, first_entry, previous, entries, after) of a part, see `_Part.of`."""
     first_entry, previous, after = problem.first_entry, problem.previous, problem.after
     where = np.full(len(base) + 1, -1, np.int64)  # 1 + an entry's number in the part; 0: before the part
     where[0] = 0

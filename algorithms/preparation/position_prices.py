@@ -74,7 +74,7 @@ class PricedForest:
 
     @classmethod
     def of_decisions(cls, decisions: Decisions) -> tuple[PricedForest, npt.NDArray[np.int64]]:
-        """(the forest of a player's information states, their numbers), where menus have one entry."""
+        """Return (the forest of a player's information states, their numbers), where menus have one entry."""
         tree, shared = decisions.forest, decisions.shared
         assert shared is not None
         own = np.flatnonzero(tree.infoset_player == decisions.player)
@@ -91,7 +91,7 @@ class PricedForest:
     def between(
         self, inner: npt.NDArray[np.bool_], outer: npt.NDArray[np.bool_]
     ) -> tuple[PricedForest, npt.NDArray[np.int64]]:
-        """(the forest of what `outer` has beyond `inner`, which is paid for; its nodes' numbers)."""
+        """Return (the forest of what `outer` has beyond `inner`, which is paid for; its nodes' numbers)."""
         nodes = np.flatnonzero(outer & ~inner)
         number = np.full(len(inner) + 1, -1, np.int32)
         number[nodes] = np.arange(len(nodes), dtype=np.int32)
@@ -102,7 +102,7 @@ class PricedForest:
         return PricedForest(number[self.previous[nodes]], self.gain[nodes], position, count), nodes
 
     def paid(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """bool[P + 1]: the positions of a set of nodes, and what costs nothing."""
+        """Return bool[P + 1]: the positions of a set of nodes, and what costs nothing."""
         paid = np.zeros(self.num_positions + 1, bool)
         paid[self.position[chosen]] = True
         paid[-1] = True
@@ -135,7 +135,7 @@ class Closure:
 
 
 def best_closure(forest: PricedForest, penalty: float) -> Closure:
-    """The set of most gain, less `penalty` for each position of it."""
+    """Return the set of most gain, less `penalty` for each position of it."""
     n, places = len(forest.gain), forest.num_positions + 1
     paid = np.zeros(places, bool)
     paid[-1] = True
@@ -153,7 +153,7 @@ def best_closure(forest: PricedForest, penalty: float) -> Closure:
 
 
 def positions_of(forest: PricedForest, bought: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """bool[n]: the best set of nodes at positions that are bought, bool[P + 1]."""
+    """Return bool[n]: the best set of nodes at positions that are bought, bool[P + 1]."""
     at = np.where(bought, 0.0, np.inf)[forest.position]
     value, _ = values_at(forest, at)
     chosen = value > 0.0
@@ -162,7 +162,7 @@ def positions_of(forest: PricedForest, bought: npt.NDArray[np.bool_]) -> npt.NDA
 
 
 def values_at(forest: PricedForest, price: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], float]:
-    """(float64[n]: what each node with what is best after it is worth, the worth of the best set).
+    """Return (float64[n]: what each node with what is best after it is worth, the worth of the best set).
 
     `price` has a price for each node: this is Algorithm 1.
     """
@@ -171,7 +171,7 @@ def values_at(forest: PricedForest, price: npt.NDArray[np.float64]) -> tuple[npt
 
 
 def _by_program(forest: PricedForest, work: _Settling, left: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Solves what is left; returns bool[P + 1], what is paid for, and writes `price` where it is left."""
+    """Solve what is left; return bool[P + 1], what is paid for, and write `price` where it is left."""
     penalty, paid, price = work.penalty, work.paid, work.price
     scale = unit(float(np.abs(forest.gain[left]).max()), one=penalty)
     keys, at = np.unique(forest.position[left], return_inverse=True)
@@ -196,7 +196,7 @@ def _by_program(forest: PricedForest, work: _Settling, left: npt.NDArray[np.int6
 
 
 def add_no_more_than(program: ProgramBuilder, other: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Adds rows x[k] <= x[other[k]] for the first columns of a program, none where other[k] < 0.
+    """Add rows x[k] <= x[other[k]] for the first columns of a program, none where other[k] < 0.
 
     Returns:
       int64[n], the numbers of the rows.
@@ -269,7 +269,7 @@ def _values(previous: np.ndarray, gain: np.ndarray, price: np.ndarray, value: np
 
 @kernel
 def only_after(previous: np.ndarray, chosen: np.ndarray) -> None:
-    """Takes out what comes after something that is not chosen."""
+    """Take out what comes after something that is not chosen."""
     for k in range(len(previous)):
         if previous[k] >= 0 and not chosen[previous[k]]:
             chosen[k] = False
@@ -303,7 +303,7 @@ class _Settling(NamedTuple):
 
 @kernel
 def _settle(work: _Settling) -> None:
-    """Decides what passes can decide; writes `state`, `paid` and `price`.
+    """Decide what passes can decide; write `state`, `paid` and `price`.
 
     Invariants of each round: some best set holds all nodes that are in, and none that are out. The node
     before a node that is in is in, and what comes after a node that is out is out. At a position that is paid
@@ -326,7 +326,7 @@ def _settle(work: _Settling) -> None:
 
 @kernel
 def _worth(work: _Settling, at_most: bool) -> None:
-    """Writes `worth`, at least or at most, and `total`, of positions to pay.
+    """Write `worth`, at least or at most, and `total`, of positions to pay.
 
     At least: totals are over what can be had now. At most: over all that is open; `num_open` says how much.
     """
@@ -350,7 +350,7 @@ def _worth(work: _Settling, at_most: bool) -> None:
 
 @kernel
 def _take_in(work: _Settling) -> bool:
-    """Takes in what pays at least; whether there was anything."""
+    """Take in what pays at least; return whether there was anything."""
     state, paid, price, worth = work.state, work.paid, work.price, work.worth
     penalty, total = work.penalty, work.total
     share = np.zeros(len(paid))
@@ -381,7 +381,7 @@ def _take_in(work: _Settling) -> bool:
 
 @kernel
 def _leave_out(work: _Settling) -> bool:
-    """Leaves out what cannot pay; whether there was anything."""
+    """Leave out what cannot pay; return whether there was anything."""
     state, worth = work.state, work.worth
     changed = False
     for k in range(len(state)):

@@ -149,7 +149,7 @@ def best_shared_entries(
     pair = place[tree.entry_infoset] * (int(choice.max(initial=0)) + 1) + choice
 
     def taken(some: npt.NDArray[np.int64], own_price: float) -> npt.NDArray[np.float64]:
-        """The best set of the entries of some pairs, at a price of each information state."""
+        """Return the best set of the entries of some pairs, at a price of each information state."""
         only = _only(decisions, np.isin(pair, pairs[some]))
         return realization_plan(tree, only.best(own_price).memorize)
 
@@ -165,7 +165,7 @@ def best_shared_entries(
     place_of = place[tree.entry_infoset[entries[first]]]
 
     def agreed(own_price: float) -> npt.NDArray[np.float64]:
-        """The best set with the entry of each position that is worth most in all at a price."""
+        """Return the best set with the entry of each position that is worth most in all at a price."""
         total = np.bincount(at, np.maximum(decisions.best(own_price).advantage[entries], 0.0))
         order = np.argsort(-total, kind="stable")
         return taken(order[np.unique(place_of[order], return_index=True)[1]], own_price)
@@ -193,7 +193,7 @@ def best_shared_entries(
 
 
 def _only(decisions: Decisions, allowed: _Flags) -> Decisions:
-    """The decisions where only some entries, bool[E], may be memorized."""
+    """Return the decisions where only some entries, bool[E], may be memorized."""
     after = np.append(decisions.after[0], np.where(allowed, decisions.after[1:], -np.inf))
     return dataclasses.replace(decisions, after=after)
 
@@ -226,7 +226,7 @@ def _bought(
     begun: _Flags,
     clock: Clock,
 ) -> tuple[ProgramSolution, _Flags]:
-    """Solves the program of what is left; (what HiGHS says, in gains, bool[pairs] what is bought).
+    """Solve the program of what is left; (what HiGHS says, in gains, bool[pairs] what is bought).
 
     Args:
       gain: float64[n], g of what can be memorized.

@@ -135,7 +135,7 @@ class RobustPrecomputation(Result):
 
     @public
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
-        """A policy of the base game: the book where it reaches, sigma off it and for the opponent.
+        """Return a policy of the base game: the book where it reaches, sigma off it and for the opponent.
 
         Args:
           sigma: see `BestPrecomputation.policy`.
@@ -154,7 +154,7 @@ def robust_precomputation(
     *,
     budget: checks.NonNegativeInt | None = None,
 ) -> RobustPrecomputation:
-    """Computes the memorization set of `player` that is worth most against the worst of the opponents.
+    """Compute the memorization set of `player` that is worth most against the worst of the opponents.
 
     Args:
       tree: of perfect information, on which only `player` memorizes: the opponent's penalty is infinite.
@@ -220,7 +220,7 @@ def robust_precomputation(
 
 
 def contamination_at(tree: HistoryTree, player: int, given: Any) -> npt.NDArray[np.float64]:
-    """float64[n]: s at the turns of `player`'s opponent, 0 elsewhere.
+    """Return float64[n]: s at the turns of `player`'s opponent, 0 elsewhere.
 
     Raises:
       ValueError: it is none of what `robust_precomputation` takes.
@@ -250,7 +250,7 @@ def _worst_values(
     share: np.ndarray,
     nature: np.ndarray,
 ) -> np.ndarray:
-    """Writes nature, float64[n], the worst for the player; float64[n], what each history is worth then.
+    """Write nature, float64[n], the worst for the player; float64[n], what each history is worth then.
 
     Args:
       tree: of perfect information.
@@ -385,7 +385,7 @@ def _thresholds(turn: _Turn, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 @kernel
 def _convolve(turn: _Turn, least: float, wanted: np.ndarray, best: np.ndarray, pick: np.ndarray) -> None:
-    """Writes best[a, r], the most of (1 - s) p . v with r entries for replies from a on, and a's row in it.
+    """Write best[a, r], the most of (1 - s) p . v with r entries for replies from a on, and a's row in it.
 
     Args:
       turn: see there.
@@ -561,7 +561,7 @@ def _tables_of(
 def _chosen_entries(
     tree: TreeArrays, weight: np.ndarray, player: int, share: np.ndarray, tables: _Tables
 ) -> np.ndarray:
-    """bool[E]: the entries of the set that the root's table has last."""
+    """Return bool[E]: the entries of the set that the root's table has last."""
     n = len(tree.parent)
     memorized = np.zeros(tree.first_entry[-1], np.bool_)
     rows, child = np.full(n, -1, np.int64), 1

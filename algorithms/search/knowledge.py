@@ -56,7 +56,7 @@ def known_of(game: pyspiel.Game) -> Known:
 
 
 def _by_number(rank: Callable[[int], float]) -> Ordering:
-    """An ordering that looks at the actions only, and so is worked out once for each set of them."""
+    """Return an ordering that looks at the actions only, and so is worked out once for each set of them."""
     orders: dict[tuple[int, ...], list[int]] = {}
 
     def ordering(state: Any, actions: list[int]) -> list[int]:
@@ -70,7 +70,7 @@ def _by_number(rank: Callable[[int], float]) -> Ordering:
 
 
 def _open_lines(rows: int, columns: int, length: int) -> Evaluator:
-    """(lines open to player 0 - lines open to player 1) / (number of lines + 1).
+    """Return (lines open to player 0 - lines open to player 1) / (number of lines + 1).
 
     A board is read as one integer a player: a bit a cell, and one for each line's end, which is nobody's.
     """

@@ -83,7 +83,7 @@ class DoubleOracle:
 
     @property
     def too_large(self) -> bool:
-        """Whether the next program is beyond the simplex method; of a game alone, or HiGHS has failed."""
+        """Return whether the next program is too large for the simplex method, or HiGHS has failed."""
         most = _MOST if self.tree.may_stop else MOST_OF_GAME
         return self.failed or int(self.allowed.sum()) > most
 
@@ -98,7 +98,7 @@ class DoubleOracle:
         return Decisions.against(self.tree, 0).worth
 
     def advance(self, most: int) -> None:
-        """Solves the next program; before the first one of a large tree there is the warm-up."""
+        """Solve the next program; before the first one of a large tree there is the warm-up."""
         begun, self._begun = self._begun, True
         if not begun and self.warms_up:
             run = RegretMinimization(self.tree, WARM_UP_VARIANT)
@@ -158,7 +158,7 @@ class DoubleOracle:
 
 @kernel
 def grow(previous: np.ndarray, chosen: np.ndarray, allowed: np.ndarray) -> None:
-    """Adds to `allowed` what is chosen after something that is allowed."""
+    """Add to `allowed` what is chosen after something that is allowed."""
     for e in range(len(previous)):
         if chosen[e] and (previous[e] < 0 or allowed[previous[e]]):
             allowed[e] = True
@@ -207,7 +207,7 @@ def tree_of_part(
     num_children: npt.NDArray[np.int64],
     **columns: npt.NDArray[Any],
 ) -> HistoryTree:
-    """A tree of some histories of another. Information states and entries keep their order.
+    """Return a tree of some histories of another. Information states and entries keep their order.
 
     Args:
       tree: the other.
@@ -252,7 +252,7 @@ def kept_histories(
 
 @kernel
 def _mark_ancestors(parent: np.ndarray, infoset: np.ndarray, infosets: np.ndarray, inner: np.ndarray) -> None:
-    """Marks the histories of these information states, and their ancestors; all are False before."""
+    """Mark the histories of these information states, and their ancestors; all are False before."""
     for h in range(len(parent) - 1, -1, -1):
         if infoset[h] >= 0 and infosets[infoset[h]]:
             inner[h] = True

@@ -46,7 +46,7 @@ def meta_equilibrium(
     check_every: checks.PositiveInt = 50,
     seconds: checks.Seconds | None = None,
 ) -> MetaEquilibrium:
-    """Computes an equilibrium of the meta-game of a tree.
+    """Compute an equilibrium of the meta-game of a tree.
 
     Args:
       tree: a tree that was expanded with stop_value="backup", or of a game alone (`HistoryTree.of_game`). A

@@ -92,7 +92,7 @@ class DecisionTree(NamedTuple):
 
     @classmethod
     def of(cls, tree: HistoryTree) -> DecisionTree:
-        """Folds a tree expanded with stop_value="backup"."""
+        """Fold a tree expanded with stop_value="backup"."""
         edge, weight = np.zeros(tree.num_histories, np.int32), np.ones(tree.num_histories)
         _fold(tree.parent, tree.infoset, tree.sigma, edge, weight)
 
@@ -176,12 +176,12 @@ def _fold(
 
 
 def _along(policy: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """A policy's probabilities of edges, 1 at number 0."""
+    """Return a policy's probabilities of edges, 1 at number 0."""
     return np.where(edges > 0, policy[edges], 1.0)
 
 
 def _starts(sizes: np.ndarray) -> np.ndarray:
-    """int32[k + 1]: where each of k blocks begins, and where the last one ends."""
+    """Return int32[k + 1]: where each of k blocks begins, and where the last one ends."""
     return np.append(0, np.cumsum(sizes)).astype(np.int32)
 
 
@@ -195,7 +195,7 @@ def _levels(parent: np.ndarray) -> np.ndarray:
 
 
 def _runs(parent: np.ndarray, mover: np.ndarray, level: np.ndarray) -> np.ndarray:
-    """The runs, for sorted decisions."""
+    """Return the runs, for sorted decisions."""
     keys = np.stack([level, mover[parent], mover])
     bounds = np.flatnonzero((keys[:, 1:] != keys[:, :-1]).any(axis=0)) + 1
     starts, stops = bounds, np.append(bounds[1:], len(parent))[: len(bounds)]
@@ -203,7 +203,7 @@ def _runs(parent: np.ndarray, mover: np.ndarray, level: np.ndarray) -> np.ndarra
 
 
 def _renumbered(infoset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(information states in order of appearance, the old number of each)."""
+    """Return (information states in order of appearance, the old number of each)."""
     old, first = np.unique(infoset[1:], return_index=True)
     order = np.argsort(first, kind="stable")
     new = np.empty(int(old.max(initial=-1)) + 1, np.int32)
@@ -221,7 +221,7 @@ def _own(
     own_reach: np.ndarray,
     previous: np.ndarray,
 ) -> None:
-    """Writes `own_reach`, ones before, and `previous`. before: int32[N], the entry that leads to each."""
+    """Write `own_reach`, ones before, and `previous`. before: int32[N], the entry that leads to each."""
     last = np.full((2, len(parent)), -1, np.int32)
     for h in range(1, len(parent)):
         p = parent[h]

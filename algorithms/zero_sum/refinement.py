@@ -65,7 +65,7 @@ class Refinement(Result):
 
 
 def refined(tree: HistoryTree) -> Profile:
-    """An equilibrium of every proper subgame of a game alone.
+    """Return an equilibrium of every proper subgame of a game alone.
 
     Raises:
       ValueError: HiGHS did not find an optimum.
@@ -84,7 +84,7 @@ def refined(tree: HistoryTree) -> Profile:
 
 
 def certified(tree: HistoryTree, strategies: Profile) -> Refinement:
-    """Measures strategies of a game alone in all of its proper subgames."""
+    """Measure strategies of a game alone in all of its proper subgames."""
     begin, height = _subgames(tree)
     played = strategies[0].memorize + strategies[1].memorize
     most = []
@@ -102,7 +102,7 @@ def certified(tree: HistoryTree, strategies: Profile) -> Refinement:
 
 
 def profile_of(tree: HistoryTree, memorize: npt.NDArray[np.float64]) -> Profile:
-    """Both players' strategies, of their probabilities in one array."""
+    """Return both players' strategies, of their probabilities in one array."""
     first, second = (MetaStrategy(tree, i, np.where(tree.entry_player == i, memorize, 0.0)) for i in (0, 1))
     return first, second
 
@@ -110,7 +110,7 @@ def profile_of(tree: HistoryTree, memorize: npt.NDArray[np.float64]) -> Profile:
 def _from_the_last(
     tree: HistoryTree, begin: npt.NDArray[np.int64], height: npt.NDArray[np.int64], play: _Play
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """(float64[E]: what is played, float64[n]: what that is worth to player 0 where subgames begin).
+    """Return (float64[E]: what is played, float64[n]: what that is worth to player 0 where subgames begin).
 
     begin, height: see `_subgames`.
     """
@@ -178,7 +178,7 @@ def _subgames(tree: HistoryTree) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.
 
 @kernel
 def _find(tree: TreeArrays, num_infosets: int, begin: np.ndarray, height: np.ndarray) -> None:
-    """Writes `_subgames` into the last two arguments, zeros before; heights at the beginnings."""
+    """Write `_subgames` into the last two arguments, zeros before; heights at the beginnings."""
     parent, num_children, infoset = tree.parent, tree.num_children, tree.infoset
     met = np.full(num_infosets, -1)  # the last history that all of an information state's come after, or are
     for h in range(len(parent)):

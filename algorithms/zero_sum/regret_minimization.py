@@ -147,14 +147,14 @@ class RegretMinimization:
         self.state = RegretState.start(self.decisions, self.unreached.copy())
 
     def advance(self, most: int) -> None:
-        """Goes on to the next measurement, by at most so many iterations."""
+        """Go on to the next measurement, by at most so many iterations."""
         count = max(0, min(self.check_every - self.iterations % self.check_every, most))
         rules = [update_rule(self.name, self.iterations + 1 + k) for k in range(count)]
         iterate(self.decisions, self.state, rules)
         self.iterations += count
 
     def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:
-        """The average strategies; where neither player ever came, all actions alike."""
+        """Return the average strategies; where neither player ever came, all actions alike."""
         decisions, plans = self.decisions, self.state.plan_sum
         start = _total_weight(self.name, float(self.iterations))
         above = np.where(decisions.previous >= 0, plans[decisions.previous], start)
@@ -184,7 +184,7 @@ def update_rule(variant: str, t: int) -> Rule:
 
 
 def _total_weight(variant: str, t: float) -> float:
-    """The sum of the weights of iterations 1 to t."""
+    """Return the sum of the weights of iterations 1 to t."""
     sums = {
         0: t,
         1: t * (t + 1.0) / 2.0,
@@ -195,7 +195,7 @@ def _total_weight(variant: str, t: float) -> float:
 
 
 def iterate(tree: DecisionTree, state: RegretState, rules: list[Rule]) -> None:
-    """Does an iteration for each rule, player 0 before player 1; changes `state`."""
+    """Do an iteration for each rule, player 0 before player 1; change `state`."""
     if rules:
         _iterate(tree, state, np.array(rules, np.float64))
 

@@ -75,7 +75,7 @@ class PlanBasis(NamedTuple):
 
 @public
 def meta_sequence_form_lp(tree: MetaTree) -> MetaEquilibrium:
-    """Solves the meta-game of a tree exactly; `nash_conv` is measured by what knows nothing of the program.
+    """Solve the meta-game of a tree exactly; `nash_conv` is measured by what knows nothing of the program.
 
     Raises:
       ValueError: not a tree of a meta-game.
@@ -85,7 +85,7 @@ def meta_sequence_form_lp(tree: MetaTree) -> MetaEquilibrium:
 
 
 def strategies_of(tree: HistoryTree, plan: npt.NDArray[np.float64]) -> tuple[MetaStrategy, MetaStrategy]:
-    """Both players' strategies, of their plans in one array."""
+    """Return both players' strategies, of their plans in one array."""
     first, second = (np.where(tree.entry_player == i, plan, 0.0) for i in (0, 1))
     return MetaStrategy.of_plan(tree, 0, first), MetaStrategy.of_plan(tree, 1, second)
 
@@ -95,7 +95,7 @@ def equilibrium_plans(
     basis: PlanBasis | None = None,
     shares: tuple[float, float] = (1.0, 1.0),
 ) -> tuple[npt.NDArray[np.float64], PlanBasis]:
-    """Solves the program of a tree.
+    """Solve the program of a tree.
 
     Args:
       tree: of a meta-game.
@@ -194,7 +194,7 @@ class EntryMatrices(NamedTuple):
 def contributions(
     tree: HistoryTree, player: int, own: npt.NDArray[np.int64], leaves: npt.NDArray[np.int64]
 ) -> scipy.sparse.csr_array:
-    """The matrix B with r_i = B (1, x): a row per leaf, a column "nothing", then one per entry.
+    """Return the matrix B with r_i = B (1, x): a row per leaf, a column "nothing", then one per entry.
 
     Let I_1, ..., I_K be the player's information states on the path to a leaf, and e_k the entry of I_k that
     leads on. With probability x(e_k-1) less the sum of x over all entries of I_k, the player stops at I_k: it
@@ -254,7 +254,7 @@ def _stops(
 
 
 def _index(own: np.ndarray, count: int) -> npt.NDArray[np.int64]:
-    """int64[count]: where an entry stands among `own`, -1 for others."""
+    """Return int64[count]: where an entry stands among `own`, -1 for others."""
     index = np.full(count, -1, np.int64)
     index[own] = np.arange(len(own))
     return index

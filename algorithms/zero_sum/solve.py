@@ -103,7 +103,7 @@ class Equilibrium(Solved):
         )
 
     def policy(self) -> openspiel_policy.TabularPolicy:
-        """Both players' strategies for OpenSpiel.
+        """Return both players' strategies for OpenSpiel.
 
         Where a player's own play never comes, all its actions are alike. Backward induction plays what is
         best there too, and refine=True an equilibrium of each proper subgame.
@@ -130,7 +130,7 @@ def solve(
     seconds: checks.Seconds | None = None,
     check_every: checks.PositiveInt = 50,
 ) -> Equilibrium:
-    """Computes an equilibrium of a two-player zero-sum (or constant-sum) game with perfect recall.
+    """Compute an equilibrium of a two-player zero-sum (or constant-sum) game with perfect recall.
 
     Args:
       game: its name, as `pyspiel.load_game` takes it; an .efg file's path; the game; or its tree,
@@ -211,7 +211,7 @@ def backward_induction(tree: HistoryTree) -> tuple[MetaStrategy, MetaStrategy]:
 
 @kernel
 def _induce(tree: TreeArrays, best: np.ndarray) -> None:
-    """Writes the best child of each history at which a player moves."""
+    """Write the best child of each history at which a player moves."""
     parent, num_children, mover, _, sigma, _, value, _, _ = tree
     worth = np.zeros(len(parent))
     for h in range(len(parent) - 1, -1, -1):
@@ -244,13 +244,13 @@ class BestResponse(Result):
     tree: HistoryTree
 
     def policy(self) -> openspiel_policy.TabularPolicy:
-        """The response, and what it responds to, as one policy of both players for OpenSpiel."""
+        """Return the response, and what it responds to, as one policy of both players for OpenSpiel."""
         return table_of(self.tree, self.strategies)
 
 
 @public
 def best_response(game: AnyGame, policy: Policies, player: checks.Player) -> BestResponse:
-    """A player's best response to the other's policy.
+    """Return a player's best response to the other's policy.
 
     Args:
       game: as for `solve`, of any sum.

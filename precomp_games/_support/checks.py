@@ -139,7 +139,7 @@ _ENDS: dict[str, tuple[Any, Callable[[Any, Any], Any], str]] = {
 
 
 def _within(ends: Mapping[str, float | None]) -> str:
-    """The words for a range, such as " from 0 to 1"; nothing where it has no ends."""
+    """Return the words for a range, such as " from 0 to 1"; nothing where it has no ends."""
     given = {end: at for end in _ENDS if (at := ends.get(end)) is not None}
     said = {end: f"{at:g}" if isinstance(at, float) else f"{at}" for end, at in given.items()}
     if "least" in said and "most" in said:
@@ -148,7 +148,7 @@ def _within(ends: Mapping[str, float | None]) -> str:
 
 
 def check_integer(value: Any, name: str, **ends: int | None) -> int:
-    """An integer, numpy's included, in a range; see `check_number`.
+    """Return an integer, numpy's included, in a range; see `check_number`.
 
     Raises:
       ValueError: the value is no integer, or out of range.
@@ -162,7 +162,7 @@ def check_integer(value: Any, name: str, **ends: int | None) -> int:
 
 
 def check_number(value: Any, name: str, *, finite: bool = True, **ends: float | None) -> float:
-    """A real number, numpy's included, never NaN.
+    """Return a real number, numpy's included, never NaN.
 
     Args:
       value: what was given.
@@ -189,7 +189,7 @@ def check_number(value: Any, name: str, *, finite: bool = True, **ends: float | 
 
 
 def _float(value: Any) -> float:
-    """A real number as a float, infinite where it is beyond floats; NaN for what is none."""
+    """Return a real number as a float, infinite where it is beyond floats; NaN for what is none."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return math.nan
     try:
@@ -258,7 +258,7 @@ def check_instance(value: Any, kind: type[_T] | tuple[type[_T], ...], name: str)
 
 
 def _a(kind: type) -> str:
-    """The words for one of a class. OpenSpiel's are common ones: its module is named too."""
+    """Return the words for one of a class. OpenSpiel's are common ones: its module is named too."""
     name = f"pyspiel.{kind.__name__}" if kind.__module__.startswith("pyspiel") else kind.__name__
     return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
@@ -278,7 +278,7 @@ def check_pair(value: Any, name: str) -> tuple[Any, Any]:
 
 
 def check_parameters(value: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A game's parameters as OpenSpiel gives them, with the defaults of those that were not given.
+    """Return a game's parameters as OpenSpiel gives them, with the defaults of those that were not given.
 
     Raises:
       ValueError: they name a parameter that the game does not have.
@@ -290,7 +290,7 @@ def check_parameters(value: Mapping[str, Any], defaults: Mapping[str, Any]) -> d
 
 
 def check_path(value: Any, name: str) -> str:
-    """A file's path, as text; whether it can be read or written is for who does so to say.
+    """Return a file's path, as text; whether it can be read or written is for who does so to say.
 
     Raises:
       ValueError: it is no text nor a path of text, or empty, or has a NUL, which no path can.
@@ -328,7 +328,7 @@ def real_array(value: Any) -> npt.NDArray[np.float64] | None:
 def check_numbers(
     value: Any, length: int, name: str, *, finite: bool = True, which: Any = None, **ends: float | None
 ) -> npt.NDArray[np.float64]:
-    """float64[length], as an array of one's own that cannot be written to; never NaN.
+    """Return float64[length], as an array of one's own that cannot be written to; never NaN.
 
     Args:
       value: an array, or what numpy makes one of.
@@ -374,7 +374,7 @@ def check_indices(value: Any, count: int, name: str) -> npt.NDArray[np.int64]:
 def check_game(
     game: Any, *, constant_sum: bool = True, perfect: bool = False, strings: bool = False
 ) -> pyspiel.Game:
-    """A game inside the model: two players, sequential, chance (if any) explicit.
+    """Return a game inside the model: two players, sequential, chance (if any) explicit.
 
     Perfect recall cannot be read off a game; it is checked where the game is walked.
 
@@ -411,7 +411,7 @@ def check_game(
 
 
 def check_state(state: Any, game: pyspiel.Game | str | None = None) -> Any:
-    """A state of a game, of `game` where it is given, as itself or as its string.
+    """Return a state of a game, of `game` where it is given, as itself or as its string.
 
     Raises:
       ValueError: the value is no state, or one of another game.
@@ -454,7 +454,7 @@ def of_constant_sum(game: pyspiel.Game) -> bool:
 
 
 def utility_sum(game: pyspiel.Game) -> float:
-    """The constant that both players' utilities add up to (0 also where there is none)."""
+    """Return the constant that both players' utilities add up to (0 also where there is none)."""
     total = game.utility_sum()
     return 0.0 if total is None else float(total)
 
@@ -574,7 +574,7 @@ FilePath = Annotated[str | os.PathLike[str], Check(check_path)]
 
 
 def public(function: _F) -> _F:
-    """A function, method or class (that is, its constructor) that checks its arguments; see above."""
+    """Return a function, method or class (that is, its constructor) that checks its arguments; see above."""
     if inspect.isclass(function):
         function.__init__ = public(function.__init__)  # type: ignore[method-assign]
         return function
@@ -606,7 +606,7 @@ def public(function: _F) -> _F:
 
 
 def _called(function: Any, args: Any) -> str:
-    """The words for it in an error: "Book()", "HistoryTree.find()"."""
+    """Return the words for it in an error: "Book()", "HistoryTree.find()"."""
     if function.__name__ == "__init__":
         return f"{type(args[0]).__name__}()"
     return f"{function.__qualname__}()"

@@ -37,7 +37,7 @@ def config(
     progress: Callable[..., Any] | None = None,
     networks: checks.FilePath | None = None,
 ) -> contextlib.ExitStack:
-    """Sets what holds for the whole process; in a `with` statement, until its end.
+    """Set what holds for the whole process; in a `with` statement, until its end.
 
     Args:
         max_memory: bytes that the process may have, or a text such as "2GB"; a tree that is about to take
@@ -76,7 +76,7 @@ def networks_named() -> str | os.PathLike[str] | None:
 def bar(
     description: str, unit: str, total: int | None = None, *, leave: bool | None = None
 ) -> Iterator[Callable[..., None]]:
-    """Shows work that takes long.
+    """Show work that takes long.
 
     Gives a function of the work that is done so far, None where that is as before, of a note, and of how much
     there is, where that shows later.

@@ -67,7 +67,7 @@ def time_is_up() -> bool:
 
 
 def check_finished(done: int, of: int) -> None:
-    """Raises `OutOfTimeError` where time did not do for all of some work."""
+    """Raise `OutOfTimeError` where time did not do for all of some work."""
     if done < of:
         raise OutOfTimeError(f"expected time for {of} searches, got it for {done}")
 
@@ -95,7 +95,7 @@ def part(share: float) -> Iterator[None]:
 def as_far_as_time_goes(
     steps: Iterable[Step], whole: Step, work: Callable[[Step], Found], share: float = 1.0
 ) -> tuple[Step, Found]:
-    """The last one of growing steps that there is time for, and what was found by it.
+    """Return the last one of growing steps that there is time for, and what was found by it.
 
     Args:
       steps: each takes no less time than the one before; there is one.

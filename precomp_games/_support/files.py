@@ -33,7 +33,7 @@ _DEEPEST = 40  # lists and objects in each other, in JSON
 
 @public
 def atomic_write(path: checks.FilePath, mode: Literal["w", "wb"] = "w") -> AbstractContextManager[IO[Any]]:
-    """Opens a file for writing that replaces `path` when the `with` block ends well.
+    """Open a file for writing that replaces `path` when the `with` block ends well.
 
     If the block raises, `path` is left as it was and nothing remains beside it. (A process killed
     with SIGKILL leaves a hidden `.name.*.tmp` behind, never a damaged `path`.) Text is UTF-8, and
@@ -67,7 +67,7 @@ def atomic_write(path: checks.FilePath, mode: Literal["w", "wb"] = "w") -> Abstr
 
 @contextlib.contextmanager
 def _replacing(target: str, folder: str, name: str, mode: str) -> Iterator[IO[Any]]:
-    """Yields a file under a temporary name in `folder`; then renames it to `target`."""
+    """Yield a file under a temporary name in `folder`; then rename it to `target`."""
     # File systems allow 255 bytes for a name; the target's is cut so that ours fits whenever its
     # own does.
     prefix = os.fsdecode(os.fsencode(name)[:200])
@@ -95,7 +95,7 @@ def _replacing(target: str, folder: str, name: str, mode: str) -> Iterator[IO[An
 
 
 def _sync_folder(folder: str) -> None:
-    """Makes the rename itself survive a power cut, where the system can do that."""
+    """Make the rename itself survive a power cut, where the system can do that."""
     # Some systems and network file systems cannot open or sync a folder; the file is complete
     # either way.
     with contextlib.suppress(OSError):
@@ -108,7 +108,7 @@ def _sync_folder(folder: str) -> None:
 
 @public
 def write_together(folder: checks.FilePath) -> AbstractContextManager[pathlib.Path]:
-    """Opens a folder for drafts of files that belong together; `folder` gets all of them or none.
+    """Open a folder for drafts of files that belong together; `folder` gets all of them or none.
 
     If the `with` block ends well, every draft replaces the file of its name in `folder`; if it raises,
     nothing there has changed.
@@ -128,7 +128,7 @@ def write_together(folder: checks.FilePath) -> AbstractContextManager[pathlib.Pa
 
 @contextlib.contextmanager
 def _moving(folder: str) -> Iterator[pathlib.Path]:
-    """Yields a folder inside `folder`; then moves what is in it there."""
+    """Yield a folder inside `folder`; then moves what is in it there."""
     # Inside, since a rename is atomic only within one file system.
     with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as name:
         drafts = pathlib.Path(name)
@@ -139,7 +139,7 @@ def _moving(folder: str) -> Iterator[pathlib.Path]:
 
 
 def read_json(path: str | os.PathLike[str], most: int | None = None) -> dict[str, Any]:
-    """Reads an object of JSON, of which nothing is trusted: each field is checked by whoever reads it.
+    """Read an object of JSON, of which nothing is trusted: each field is checked by whoever reads it.
 
     Args:
       path: the file.
@@ -169,7 +169,7 @@ def read_json(path: str | os.PathLike[str], most: int | None = None) -> dict[str
 
 
 def write_archive(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Writes arrays with a JSON header as a NumPy archive (.npz), whole or not at all."""
+    """Write arrays with a JSON header as a NumPy archive (.npz), whole or not at all."""
     with atomic_write(path, "wb") as file:
         np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
 
@@ -177,7 +177,7 @@ def write_archive(path: str | os.PathLike[str], header: Mapping[str, Any], array
 def read_archive(
     path: str | os.PathLike[str], names: Iterable[str], optional: Iterable[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Reads the header and the named arrays of what `write_archive` wrote; nothing is unpickled.
+    """Read the header and the named arrays of what `write_archive` wrote; nothing is unpickled.
 
     Args:
       path: the file.
@@ -229,7 +229,7 @@ def _array(archive: zipfile.ZipFile, name: str, size: int) -> npt.NDArray[Any]:
 
 
 def packed(thing: Any) -> bytes | None:
-    """The pickle of what is to come along with a tree or a book if it can; None where it cannot.
+    """Return the pickle of what is to come along with a tree or a book if it can; None where it cannot.
 
     Users' policies and games may be anything: functions without a name, engines, or games that OpenSpiel
     pickles as a string which does not load. They must not keep what they belong to from another process.

@@ -40,7 +40,7 @@ _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
 def kernel(function: _Kernel) -> _Kernel:
-    """Compiles a function with numba when it is first called, or finds it compiled.
+    """Compile a function with numba when it is first called, or find it compiled.
 
     Args:
       function: of a module of this library, after the kernels that it calls.
@@ -53,7 +53,7 @@ def kernel(function: _Kernel) -> _Kernel:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written to, for what a kernel reads and some callers may not write.
+    """Return a view that cannot be written to, for what a kernel reads and some callers may not write.
 
     numba compiles a kernel once for such arrays and once for others.
     """
@@ -102,7 +102,7 @@ class _Cache(caching.FunctionCache):
 
 
 def _stamp(function: Callable[..., Any]) -> str:
-    """A digest of all that what is compiled depends on."""
+    """Return a digest of all that what is compiled depends on."""
     digest = hashlib.blake2b(digest_size=16)
     for part in sorted(_parts(function)):
         digest.update(part)
@@ -110,7 +110,7 @@ def _stamp(function: Callable[..., Any]) -> str:
 
 
 def _parts(function: Callable[..., Any]) -> set[bytes]:
-    """The modules of a function, of all kernels that it calls and of named tuples that it takes.
+    """Return the modules of a function, of all kernels that it calls and of named tuples that it takes.
 
     Their texts: where fields stand in a named tuple is compiled in like a number. Their names: numba keeps
     them, and would look for a module that has moved. And its constants.
@@ -129,7 +129,7 @@ def _parts(function: Callable[..., Any]) -> set[bytes]:
 
 
 def _module(defined: Any) -> set[bytes]:
-    """The name and the text of the module that defines a function or a class."""
+    """Return the name and the text of the module that defines a function or a class."""
     return {str(defined.__module__).encode(), _text(inspect.getfile(defined))}
 
 

@@ -84,7 +84,7 @@ def default_memory() -> float:
 
 
 def _group_limits() -> list[float]:
-    """The limits of the control groups that this process is in, of both versions."""
+    """Return the limits of the control groups that this process is in, of both versions."""
     limits = []
     try:
         lines = _OWN_GROUPS.read_text(encoding="utf-8").splitlines()
@@ -105,7 +105,7 @@ def _group_limits() -> list[float]:
 
 
 def resident_memory() -> float:
-    """The bytes of physical memory that the process has now."""
+    """Return the bytes of physical memory that the process has now."""
     with open("/proc/self/statm", encoding="ascii") as statm:
         return float(int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
 
@@ -118,7 +118,7 @@ class _Guard(importlib.abc.MetaPathFinder):
     """
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        """Looks at the module that is about to be imported, and leaves it to others."""
+        """Look at the module that is about to be imported, and leaves it to others."""
         for names, size in _OPENBLAS:
             if fullname in names and names.isdisjoint(sys.modules):
                 self._check(fullname.partition(".")[0], size)
@@ -165,7 +165,7 @@ class MemoryMeter:
     """
 
     def __init__(self, limit: float = math.inf, advice: str = "") -> None:
-        """Begins.
+        """Begin.
 
         Args:
           limit: bytes.
@@ -179,12 +179,12 @@ class MemoryMeter:
         self._trimmed = False
 
     def begin(self, where: str) -> None:
-        """Goes on to another part of the work, so that what came between is nobody's."""
+        """Go on to another part of the work, so that what came between is nobody's."""
         self.where, self._trimmed = where, False
         self._most = max(self._most, resident_memory())
 
     def watched(self, kind: str, objects: Iterable[_Object], count: int) -> Iterator[_Object]:
-        """Passes `count` objects on as they are made; those of a kind are taken to be of one size.
+        """Pass `count` objects on as they are made; those of a kind are taken to be of one size.
 
         Raises:
           ValueError: see `check`; those that follow are estimated by those that came.
@@ -205,7 +205,7 @@ class MemoryMeter:
         self._hold(used, left * size / seen if seen else 0.0)
 
     def check(self, ahead: float = 0.0) -> None:
-        """Holds what is in use now, and what is about to be, to the limit.
+        """Hold what is in use now, and what is about to be, to the limit.
 
         Raises:
           ValueError: it passes the limit.

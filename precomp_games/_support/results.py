@@ -60,7 +60,7 @@ class Result(Shown):
     """A result: it also gives its numbers as a table, as a frame and as JSON."""
 
     def columns(self) -> dict[str, Any]:
-        """The table of `to_frame()`, without pandas: {name: column}."""
+        """Return the table of `to_frame()`, without pandas: {name: column}."""
         found = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}  # type: ignore[arg-type]
         arrays = {k: each for k, each in found.items() if isinstance(each, np.ndarray) and each.ndim == 1}
         if lengths := [len(each) for each in arrays.values()]:
@@ -69,7 +69,7 @@ class Result(Shown):
         return {k: [each] for k, each in found.items() if isinstance(each, bool | int | float | str)}
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame of the result's table.
+        """Return a pandas DataFrame of the result's table.
 
         Raises:
           ImportError: pandas is not installed.
@@ -81,7 +81,7 @@ class Result(Shown):
         return pandas.DataFrame(self.columns())
 
     def to_json(self) -> dict[str, Any]:
-        """The result as JSON has it: arrays are lists, and what is infinite or no number is None."""
+        """Return the result as JSON has it: arrays are lists, and what is infinite or no number is None."""
         names = [each.name for each in dataclasses.fields(self)]  # type: ignore[arg-type]
         return {name: as_json(getattr(self, name)) for name in names if not name.startswith("_")}
 
@@ -103,7 +103,7 @@ def _size(value: Any) -> float:
 
 
 def _brief(value: Any, least: float) -> str:
-    """A value in a line; floats of at most `least` are 0."""
+    """Return a value in a line; floats of at most `least` are 0."""
     if isinstance(value, float | np.floating):
         number = float(value)
         return "0" if abs(number) <= least else f"{number:.6g}"
@@ -125,13 +125,13 @@ def _brief(value: Any, least: float) -> str:
 
 
 def _text(value: Any) -> str:
-    """Another object, by its name where it says no more than where it is."""
+    """Return another object, by its name where it says no more than where it is."""
     text = value.fen() if hasattr(value, "fen") else "" if callable(value) else " ".join(str(value).split())
     return getattr(value, "__name__", type(value).__name__) if text[:1] in ("", "<") else text
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON has it; what is neither number, text nor made of these is told by its line."""
+    """Return a value as JSON has it; what is neither number, text nor made of these is told by its line."""
     if isinstance(value, Result):
         return value.to_json()
     if isinstance(value, np.ndarray | np.generic):
@@ -155,13 +155,13 @@ def as_json(value: Any) -> Any:
 
 
 def rows_of(columns: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
-    """A result's `columns()` by rows, in Python's numbers."""
+    """Return a result's `columns()` by rows, in Python's numbers."""
     lists = [np.asarray(column).tolist() for column in columns.values()]
     return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def html_table(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A small table for a notebook."""
+    """Return a small table for a notebook."""
 
     def text(cell: Any) -> str:
         return html.escape(cell if isinstance(cell, str) else "" if cell is None else _brief(cell, 0.0))

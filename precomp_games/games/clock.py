@@ -96,7 +96,7 @@ class ClockGame(pyspiel.Game):
         return ClockGame, (self._parameters,)
 
     def new_initial_state(self) -> ClockState:
-        """The start, with full clocks."""
+        """Return the start, with full clocks."""
         return ClockState(self)
 
     def max_chance_nodes_in_history(self) -> int:
@@ -104,14 +104,14 @@ class ClockGame(pyspiel.Game):
         return int(self.base.max_chance_nodes_in_history())
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
-        """An observer of strings."""
+        """Return an observer of strings."""
         return open_observer(self, iig_obs_type, params, lambda state: state.history_str())
 
     @public
     def position_key(
         self, base_key: Callable[[Any], Hashable] | None
     ) -> Callable[[ClockState], Hashable] | None:
-        """The game's `position_key`, of its base game's: clocks are part of a position; None of None.
+        """Return the game's `position_key`, of its base game's: clocks are part of a position; None of None.
 
         Raises:
           ValueError: `base_key` is no function.
@@ -122,7 +122,7 @@ class ClockGame(pyspiel.Game):
     def policy(
         self, policy: PolicyLike, ticks: int | Callable[[ClockState], int] = 0
     ) -> openspiel_policy.Policy:
-        """A policy of the base game on the clock: its moves take the ticks that they are said to take.
+        """Return a policy of the base game on the clock: its moves take the ticks that they are said to take.
 
         Args:
           policy: of the base game: an OpenSpiel policy or anything that `HistoryTree` takes.
@@ -135,7 +135,7 @@ class ClockGame(pyspiel.Game):
 
     @public
     def encode(self, action: int, ticks: int) -> int:
-        """The action of a base-game action that took so many ticks.
+        """Return the action of a base-game action that took so many ticks.
 
         Raises:
           ValueError: the base game has no such action, or `ticks` is no integer from 0 to `move_time`.
@@ -149,7 +149,7 @@ class ClockGame(pyspiel.Game):
 
     @public
     def decode(self, action: int) -> tuple[int, int]:
-        """(the base game's action, ticks).
+        """Return (the base game's action, ticks).
 
         Raises:
           ValueError: there is no such action.
@@ -185,7 +185,7 @@ class ClockState(pyspiel.State):
         return self.late >= 0 or self.base.is_terminal()
 
     def returns(self) -> list[float]:
-        """Both players' utilities; zeros until the game is over."""
+        """Return both players' utilities; zeros until the game is over."""
         if self.late >= 0:
             return list(self.get_game().lost_on_time[self.late])
         return [float(u) for u in self.base.returns()] if self.base.is_terminal() else [0.0, 0.0]
@@ -254,7 +254,7 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
-        """{action: probability} at one state; `player_id` can only be the side to move.
+        """Return {action: probability} at one state; `player_id` can only be the side to move.
 
         Raises:
           ValueError: as above.
@@ -312,7 +312,7 @@ class SearchClock:
         search: Callable[[Any, int], Any],
         position_key: Callable[[Any], Hashable] | None = None,
     ) -> openspiel_policy.Policy:
-        """A player that searches as long as its clock allows, and plays the best move that it finds.
+        """Return a player that searches as long as its clock allows, and plays the best move that it finds.
 
         Args:
           game: with clocks.
@@ -338,7 +338,7 @@ class TimedSearch(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
-        """{action: 1.0}: the move found, and the ticks that it took.
+        """Return {action: 1.0}: the move found, and the ticks that it took.
 
         Raises:
           ValueError: it is no state of the game where a player moves, or `player_id` is not the one who does.

@@ -53,7 +53,7 @@ class KJPokerGame(pyspiel.Game):
     """The game; registered as `python_kj_poker`. It has no parameters."""
 
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        """Makes the game; OpenSpiel calls it with parameters, and has refused any that are not the type's."""
+        """Make the game; OpenSpiel calls it with parameters, and has refused any that are not the type's."""
         del params
         super().__init__(KJ_POKER.type, _GAME_INFO, {})
 
@@ -61,15 +61,15 @@ class KJPokerGame(pyspiel.Game):
         return KJPokerGame, ()
 
     def new_initial_state(self) -> KJPokerState:
-        """The state before the deal."""
+        """Return the state before the deal."""
         return KJPokerState(self)
 
     def max_chance_nodes_in_history(self) -> int:
-        """The deal and the public card."""
+        """Return the deal and the public card."""
         return 2
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
-        """An observer: strings of all that is known, or of what lies open now."""
+        """Return an observer: strings of all that is known, or of what lies open now."""
         open_now = pyspiel.IIGObservationType(perfect_recall=False)
         kind = observation_type(iig_obs_type, params, self) or open_now
         return StringObserver(functools.partial(_view, kind))
@@ -101,7 +101,7 @@ class KJPokerState(pyspiel.State):
         return self.bets[-1] in _ROUND_OVER
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """The deal (2 * rank + rank), or the public card (its rank); all with positive probability."""
+        """Return the deal (2 * rank + rank), or the public card (its rank); all with positive probability."""
         if not self.cards:
             deals = [(2 * a + b, _DECK[a] * (_DECK[b] - (a == b))) for a in (0, 1) for b in (0, 1)]
         else:
@@ -131,7 +131,7 @@ class KJPokerState(pyspiel.State):
         return paid[0], paid[1]
 
     def returns(self) -> list[float]:
-        """Both players' winnings, with sum 0; zeros until the game is over."""
+        """Return both players' winnings, with sum 0; zeros until the game is over."""
         if not self.is_terminal():
             return [0.0, 0.0]
         line, paid = self.bets[-1], self.paid()
@@ -173,7 +173,7 @@ def _names(cards: tuple[int, ...]) -> list[str]:
 
 
 def _public(state: KJPokerState) -> str:
-    """The bets so far, p and b, with the public card between the rounds."""
+    """Return the bets so far, p and b, with the public card between the rounds."""
     words = ["".join("pb"[action] for action in line) for line in state.bets]
     words[1:1] = _names(state.cards[2:])
     return " ".join(word for word in words if word)

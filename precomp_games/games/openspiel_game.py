@@ -11,7 +11,7 @@ from precomp_games._support.checks import ArgumentError, shown
 
 
 def observation_type(iig_obs_type: Any, params: Any, game: pyspiel.Game) -> pyspiel.IIGObservationType | None:
-    """The type that a game's `make_py_observer` was asked for, None where none was named.
+    """Return the type that a game's `make_py_observer` was asked for, None where none was named.
 
     Raises:
       ValueError: there are parameters, which observations of the library's games do not have.
@@ -29,13 +29,13 @@ class StringObserver:
     """An observer of strings only: what a player sees of a state is `string_from(state, player)`."""
 
     def __init__(self, string_from: Callable[[Any, int], str | None]) -> None:
-        """Makes it of its function, which gives None where there is nothing to tell."""
+        """Make it of its function, which gives None where there is nothing to tell."""
         self.tensor = None
         self.dict: dict[str, Any] = {}
         self.string_from = string_from
 
     def set_from(self, state: Any, player: int) -> None:
-        """Does nothing: there is no tensor."""
+        """Do nothing: there is no tensor."""
 
 
 def open_observer(
@@ -53,7 +53,7 @@ def open_observer(
 
 
 def load_base_game(base: Any) -> pyspiel.Game:
-    """The base game of a mapping of its name and parameters, a string or a game.
+    """Return the base game of a mapping of its name and parameters, a string or a game.
 
     Raises:
       ValueError: there is none of that name, or its parameters are wrong.

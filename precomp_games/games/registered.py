@@ -33,7 +33,7 @@ class GameKind:
         hidden: bool = False,
         tensors: bool = False,
     ) -> None:
-        """Registers a game.
+        """Register a game.
 
         Args:
           module: where its class is.

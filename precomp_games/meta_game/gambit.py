@@ -45,7 +45,7 @@ _Node = tuple[int, Any, Sequence[Any]]
 
 @public
 def to_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game | str | pathlib.PurePath) -> str:
-    """A game as text.
+    """Return a game as text.
 
     Args:
       source: a meta-game in either form; a tree, which stands for the meta-game on it in the audit form, or
@@ -155,7 +155,7 @@ def efg_name(text: str) -> str:
 
 
 def _decimal(number: float) -> str:
-    """A finite float in digits, without an exponent, read back as the same float."""
+    """Return a finite float in digits, without an exponent, read back as the same float."""
     assert math.isfinite(number)
     return f"{Decimal(repr(number)):f}"
 

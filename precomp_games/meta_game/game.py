@@ -144,15 +144,15 @@ class MetaPrecomputationGame(pyspiel.Game):
         return MetaPrecomputationGame, (self._parameters,)
 
     def new_initial_state(self) -> MetaPrecomputationState:
-        """The state before anything has happened."""
+        """Return the state before anything has happened."""
         return MetaPrecomputationState(self)
 
     def max_chance_nodes_in_history(self) -> int:
-        """The most chance moves that a line of play has."""
+        """Return the most chance moves that a line of play has."""
         return self.rules.max_chance_nodes
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> MetaObserver | StringObserver:
-        """An observer: what a player knows, of the base game and of its own choices."""
+        """Return an observer: what a player knows, of the base game and of its own choices."""
         kind = observation_type(iig_obs_type, params, self)
         if kind is not None and kind.private_info == pyspiel.PrivateInfoType.NONE:
             return StringObserver(lambda state, player: None)  # base games' strings do not tell it apart
@@ -189,12 +189,12 @@ class MetaPrecomputationState(pyspiel.State):
         return self._rules().player(self.position) == TERMINAL
 
     def returns(self) -> list[float]:
-        """Both players' returns, with sum 0; zeros until the game is over."""
+        """Return both players' returns, with sum 0; zeros until the game is over."""
         value = self._rules().returns(self.position)
         return [value, 0.0 - value]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """A chance move's outcomes with their probabilities, all positive."""
+        """Return a chance move's outcomes with their probabilities, all positive."""
         return self._rules().outcomes(self.position)
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -238,7 +238,7 @@ class MetaObserver:
     """
 
     def __init__(self, rules: MetaRules) -> None:
-        """Lays out the parts for a game's tree."""
+        """Lay out the parts for a game's tree."""
         tree = rules.tree
         self._rules = rules
         self._place = np.zeros(tree.num_infosets, np.int64)  # among the owner's
@@ -260,7 +260,7 @@ class MetaObserver:
         self.dict = {name: part.reshape(shape) for (name, shape), part in parts}
 
     def set_from(self, state: Any, player: int) -> None:
-        """Writes what a player sees of a state into `tensor` and `dict`."""
+        """Write what a player sees of a state into `tensor` and `dict`."""
         tree, at = self._rules.tree, state.position
         last, made = self._rules.known(at, player)
         self.tensor.fill(0.0)
@@ -286,7 +286,7 @@ class MetaObserver:
 
 
 def _digest(tree: HistoryTree) -> str:
-    """A name for a tree with its penalties, short enough for a game string."""
+    """Return a name for a tree with its penalties, short enough for a game string."""
     text = f"{tree.fingerprint} {tree.penalties[0]!r} {tree.penalties[1]!r}"
     text += f" {tree.weight.tolist()}" if len(tree.weight) else ""
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -338,7 +338,7 @@ def _penalty(value: Any, name: str) -> float:
 
 
 def _tree_of_specs(values: Mapping[str, Any]) -> HistoryTree:
-    """The tree of a base game and policies that are named.
+    """Return the tree of a base game and policies that are named.
 
     Game strings stand in files and in configurations, so specs in them open and run nothing.
     """

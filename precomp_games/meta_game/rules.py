@@ -130,7 +130,7 @@ class MetaRules:
 
     @public
     def __init__(self, tree: HistoryTree, form: Form, check_supports: bool) -> None:
-        """Builds the tables.
+        """Build the tables.
 
         Raises:
           ValueError: the tree cannot be played out, or the reweighted form would be wrong on it.
@@ -231,7 +231,7 @@ class MetaRules:
         self.max_chance_nodes = 1 + max(self.max_chance_nodes, depth)
 
     def _stop_reaches(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(going, least, safe): each player's reach of the histories over its stop times, [2, n] each.
+        """Return (going, least, safe): each player's reach of the histories over its stop times, [2, n] each.
 
         A player's stop times at h are the ancestors of h at which it may have stopped, and never. `going` is
         the player's reach if it has not stopped, and `least` the smallest positive reach over its stop times,
@@ -308,7 +308,7 @@ class MetaRules:
     # -- the rules ---------------------------------------------------------------------------------
 
     def start(self) -> MetaPosition:
-        """The first position."""
+        """Return the first position."""
         return MetaPosition(_BRANCH if self.form == "audit" else _HERE)
 
     def player(self, at: MetaPosition) -> int:
@@ -319,11 +319,11 @@ class MetaRules:
         return CHANCE if mover >= 0 and at.stopped[mover] >= 0 else mover
 
     def infoset(self, at: MetaPosition) -> int:
-        """The tree's information state that the mover decides on, -1 at other positions."""
+        """Return the tree's information state that the mover decides on, -1 at other positions."""
         return self._infoset[at.history] if self.player(at) >= 0 else -1
 
     def choices(self, at: MetaPosition) -> range:
-        """The actions of a decision: stop, and each entry of the menu."""
+        """Return the actions of a decision: stop, and each entry of the menu."""
         infoset = self._infoset[at.history]
         return range(1 + self._first_entry[infoset + 1] - self._first_entry[infoset])
 
@@ -348,13 +348,13 @@ class MetaRules:
         return [p if e == at.entry else 0.0 for e, p in zip(self._entry[first:last], row, strict=True)]
 
     def _next(self, at: MetaPosition) -> list[int]:
-        """The information states that an audit may visit next."""
+        """Return the information states that an audit may visit next."""
         if at.phase == _FIRST:
             return self._starts[at.audited]
         return self._following[self._first_entry[self._infoset[at.history]] + at.entry]
 
     def step(self, at: MetaPosition, action: int) -> MetaPosition:
-        """The position after an action.
+        """Return the position after an action.
 
         Raises:
           ValueError: the action is not possible there.
@@ -395,7 +395,7 @@ class MetaRules:
         return at._replace(phase=phase, cost=at.cost + (cost if mover == 0 else -cost), entry=entry)
 
     def returns(self, at: MetaPosition) -> float:
-        """Player 0's return; 0 before the end."""
+        """Return player 0's return; 0 before the end."""
         if self.player(at) != TERMINAL:
             return 0.0
         utility = 0.0 if at.audited >= 0 else self._utility[at.history] / self.branches[0]
@@ -429,7 +429,7 @@ class MetaRules:
         return last, made
 
     def infoset_view(self, infoset: int) -> str:
-        """The information state string of G' at an information state of the tree."""
+        """Return the information state string of G' at an information state of the tree."""
         if infoset not in self._views:
             player = int(self.tree.infoset_player[infoset])
             made = self._choices_before(infoset)
@@ -437,7 +437,7 @@ class MetaRules:
         return self._views[infoset]
 
     def _choices_before(self, infoset: int) -> list[tuple[int, int]]:
-        """The mover's choices in G' before an information state: each memorizes what leads there."""
+        """Return the mover's choices in G' before an information state: each memorizes what leads there."""
         made: list[tuple[int, int]] = []
         while (before := self._previous[infoset]) >= 0:
             infoset = self._owner[before]
@@ -459,7 +459,7 @@ class MetaRules:
         return f"{player}|{choices}" + (f"|{keys[self._infoset[history]]}" if history >= 0 else "")
 
     def action_name(self, at: MetaPosition, action: int) -> str:
-        """An action in words."""
+        """Return an action in words."""
         if self.player(at) >= 0:
             return self.choice_names(self._infoset[at.history])[action]
         if at.phase == _BRANCH:
@@ -484,7 +484,7 @@ class MetaRules:
         return self._names[infoset]
 
     def describe(self, at: MetaPosition) -> str:
-        """A position in words."""
+        """Return a position in words."""
         if at.phase == _BRANCH:
             return "start"
         where = "play" if at.audited < 0 else f"audit of player {at.audited}"

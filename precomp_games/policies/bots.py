@@ -33,7 +33,7 @@ class BotRow:
     bot: Any
 
     def __call__(self, state: Any) -> dict[int, float]:
-        """Asks at a state.
+        """Ask at a state.
 
         Raises:
           ValueError: the bot is the other player's.
@@ -106,7 +106,7 @@ class NetworkPolicy:
     network: Network
 
     def action_probabilities_batch(self, states: Sequence[Any]) -> Any:
-        """The network's answers for several states.
+        """Return the network's answers for several states.
 
         Raises:
           ValueError: the game has no tensors.

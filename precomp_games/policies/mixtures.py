@@ -78,7 +78,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         *,
         position_key: Callable[[Any], Hashable] | None = None,
     ) -> None:
-        """Makes the mixture.
+        """Make the mixture.
 
         Args:
           policies: K players, at least one, each as `HistoryTree.from_game` takes it. They must not depend
@@ -131,7 +131,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{action: probability} of what some component may play at a state where a player moves.
+        """Return {action: probability} of what some component may play at a state where a player moves.
 
         Args:
           state: of the base game.
@@ -172,7 +172,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 
     @public
     def posteriors(self, states: _States, player: checks.Player) -> npt.NDArray[np.float64]:
-        """float64[n, K]: `posterior` of several states, about which components are asked in one batch.
+        """Return float64[n, K]: `posterior` of several states, about which components are asked in one batch.
 
         Raises:
           ValueError: as there.
@@ -186,7 +186,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         return found
 
     def _known_game(self, state: Any) -> Any:
-        """A state of the components' game, whatever its parameters: a longer chess game will do."""
+        """Return a state of the components' game, whatever its parameters: a longer chess game will do."""
         game = checks.check_state(state).get_game()
         if self.game is not None and game.get_type().short_name != self.game.get_type().short_name:
             raise ArgumentError(f"expected a state of {shown(str(self.game))}, got one of {shown(str(game))}")
@@ -206,7 +206,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         return [dict(zip(actions, probabilities.tolist(), strict=True)) for probabilities, actions in mixed]
 
     def _learn(self, wanted: list[tuple[Any, int, list[int]]]) -> None:
-        """Makes known what is played at turns: (a state, whose turns, after how many moves) each."""
+        """Make known what is played at turns: (a state, whose turns, after how many moves) each."""
         if (len(self._turns) + len(self._answers)) * len(self.weights) > _MOST_KEPT:
             self._forget()
         new: dict[tuple[int, _History], Any] = {}
@@ -222,7 +222,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
             self._turns[player, history] = _Turn(posterior, answer)
 
     def _after(self, history: _History, player: int, turns: list[int]) -> npt.NDArray[np.float64]:
-        """The posterior after a history, where the player's own turns before are known."""
+        """Return the posterior after a history, where the player's own turns before are known."""
         if not turns:
             return self.weights
         last = self._turns[player, history[: turns[-1]]]
@@ -267,7 +267,7 @@ def _own_turns(state: Any, player: int) -> list[int]:
 
 
 def _ancestors(state: Any, lengths: set[int]) -> list[tuple[_History, Any]]:
-    """(history, state) of the ancestors of a state, and of itself, that have so many moves."""
+    """Return (history, state) of the ancestors of a state, and of itself, that have so many moves."""
     history = tuple(state.history())
     states = [(history, state.clone())] if len(history) in lengths else []
     earlier = lengths - {len(history)}
@@ -286,7 +286,7 @@ def drawn_once(policy: Any) -> bool:
 
 
 def refuse_mixture(policy: Any, name: str) -> None:
-    """Refuses a mixture that is drawn once per game for a player who memorizes.
+    """Refuse a mixture that is drawn once per game for a player who memorizes.
 
     Raises:
       ValueError: it is one.
@@ -300,7 +300,7 @@ def refuse_mixture(policy: Any, name: str) -> None:
 
 
 def refuse_mixture_inside(policy: Any, name: str) -> None:
-    """Refuses a mixture that is drawn once per game as a part of a policy that depends on no history.
+    """Refuse a mixture that is drawn once per game as a part of a policy that depends on no history.
 
     Raises:
       ValueError: it is one.

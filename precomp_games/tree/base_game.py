@@ -24,13 +24,13 @@ _DEEPEST = 64  # calls in a game string; OpenSpiel's parser copies what is in ea
 
 
 def names_files(game_string: str) -> str:
-    """The first parameter in a game string that names a file to open, "" if there is none."""
+    """Return the first parameter in a game string that names a file to open, "" if there is none."""
     names = re.findall(r"(\w+)\s*=", game_string)
     return next(filter(_NAMES_FILES.search, names), "")
 
 
 def given_game(value: Any, **kinds: bool) -> pyspiel.Game:
-    """A game as users give it, see above; `kinds` of games are those of `checks.check_game`.
+    """Return a game as users give it, see above; `kinds` of games are those of `checks.check_game`.
 
     Raises:
       ValueError: it is none, or none of that kind.

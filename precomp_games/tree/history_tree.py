@@ -105,7 +105,7 @@ class HistoryTree(Result, TreeFacts):
         min_probability: MinProbability = 1e-12,
         max_histories: checks.PositiveInt = 50_000_000,
     ) -> HistoryTree:
-        """Expands a base game.
+        """Expand a base game.
 
         Args:
           game: a sequential game of two players with perfect recall. Perfect recall is checked on what is
@@ -187,7 +187,7 @@ class HistoryTree(Result, TreeFacts):
         *,
         max_histories: checks.PositiveInt = 50_000_000,
     ) -> HistoryTree:
-        """Expands a base game alone: nobody prepares, and at each turn the mover chooses one of its actions.
+        """Expand a base game alone: nobody prepares, and at each turn the mover chooses one of its actions.
 
         That is the tree in which every action is an entry of a menu, at no price, and nobody computes
         anything during play: so nobody can stop, `penalties` are 0 and `sigma` is 0 at the players' turns.
@@ -303,7 +303,7 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def actions(self, history: int) -> list[int]:
-        """The base game's actions from the root to a history.
+        """Return the base game's actions from the root to a history.
 
         Raises:
           ValueError: there is no history of that index.
@@ -317,7 +317,7 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def state(self, history: int) -> Any:
-        """The base game's state at a history, replayed.
+        """Return the base game's state at a history, replayed.
 
         Raises:
           ValueError: there is no history of that index, or the base game cannot be had (see `game`).
@@ -356,7 +356,7 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def find(self, actions: Sequence[int]) -> int:
-        """The index of the history that `actions` lead to, -1 where the tree does not have it.
+        """Return the index of the history that `actions` lead to, -1 where the tree does not have it.
 
         Raises:
           ValueError: `actions` are no integers.
@@ -376,7 +376,7 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def infoset_of(self, state: Any) -> int:
-        """The information state of a base-game state's mover, -1 where it cannot be memorized.
+        """Return the information state of a base-game state's mover, -1 where it cannot be memorized.
 
         Raises:
           ValueError: it is no state of the base game.
@@ -419,7 +419,7 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def memorized_row(self, entry: int) -> dict[int, float]:
-        """{action: probability} of what is memorized at an information state: one entry of its menu.
+        """Return {action: probability} of what is memorized at an information state: one entry of its menu.
 
         Args:
           entry: its number in the tree; where menus have one entry, the information state's.
@@ -494,7 +494,7 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def save(self, path: checks.FilePath) -> None:
-        """Writes the tree as a NumPy archive (.npz), whole or not at all.
+        """Write the tree as a NumPy archive (.npz), whole or not at all.
 
         Policies are not in the file, and of the base game only its string is: see `game`.
 
@@ -507,7 +507,7 @@ class HistoryTree(Result, TreeFacts):
     @classmethod
     @public
     def load(cls, path: checks.FilePath) -> HistoryTree:
-        """Reads what `save` wrote. Policies are not in the file.
+        """Read what `save` wrote. Policies are not in the file.
 
         Raises:
           ValueError: not such a file, damaged, or not a tree.
@@ -516,7 +516,7 @@ class HistoryTree(Result, TreeFacts):
         return read_tree(cls, os.fspath(path))
 
     def check(self) -> None:
-        """Verifies that the arrays are a tree. Solvers index without bounds checks and rely on it.
+        """Verify that the arrays are a tree. Solvers index without bounds checks and rely on it.
 
         Raises:
           ValueError: they are not; says which array.

@@ -46,7 +46,7 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
     def __init__(
         self, game: pyspiel.Game, player: int, lookup: Callable[[Any], dict[int, float] | None], sigma: Any
     ) -> None:
-        """Initializes the policy.
+        """Initialize the policy.
 
         Args:
           game: the base game.
@@ -70,7 +70,7 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """Returns {action: probability} of all legal actions at a decision state.
+        """Return {action: probability} of all legal actions at a decision state.
 
         Args:
           state: of the base game.
@@ -94,7 +94,7 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
 
     @staticmethod
     def _whole(state: Any, row: Mapping[int, float]) -> dict[int, float]:
-        """A row with its zeros, which OpenSpiel's C++ best response asks for."""
+        """Return a row with its zeros, which OpenSpiel's C++ best response asks for."""
         return dict.fromkeys(state.legal_actions(), 0.0) | dict(row)
 
 
@@ -184,7 +184,7 @@ class MetaStrategy(Result):
     def of_set(
         cls, tree: HistoryTree, player: checks.Player, memorization_set: Iterable[int]
     ) -> MetaStrategy:
-        """The strategy that memorizes a set of entries for sure; see `check_memorization_set`.
+        """Return the strategy that memorizes a set of entries for sure; see `check_memorization_set`.
 
         Raises:
           ValueError: it is no memorization set of the player.
@@ -197,7 +197,7 @@ class MetaStrategy(Result):
     @classmethod
     @public
     def of_plan(cls, tree: HistoryTree, player: checks.Player, plan: npt.ArrayLike) -> MetaStrategy:
-        """The strategy of a realization plan, the inverse of `plan`; 0 where the plan does not come.
+        """Return the strategy of a realization plan, the inverse of `plan`; 0 where the plan does not come.
 
         In the tree of a base game alone, all actions are alike there.
 
@@ -227,7 +227,7 @@ class MetaStrategy(Result):
         return {name: column[own] for name, column in strategy_columns(self.tree, self).items()}
 
     def reach(self) -> npt.NDArray[np.float64]:
-        """float64[n]: how far the player's own choices and policies let each history be reached."""
+        """Return float64[n]: how far the player's own choices and policies let each history be reached."""
         tree, played = self.tree, self.played.probability
         return edge_product(tree, np.where(tree.player[tree.parent] == self.player, played, 1.0))
 
@@ -262,7 +262,7 @@ class MetaStrategy(Result):
 
     @public
     def draw(self, rng: np.random.Generator) -> npt.NDArray[np.int32]:
-        """int32: a memorization set drawn from the mixture, entries in increasing order."""
+        """Return int32: a memorization set drawn from the mixture, entries in increasing order."""
         start, end = self._parts()
         point = rng.random()
         return np.flatnonzero((start <= point) & (point < end)).astype(np.int32)
@@ -276,7 +276,7 @@ class MetaStrategy(Result):
 
     @public
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
-        """A policy of the base game that plays like this strategy, and sigma for the other player.
+        """Return a policy of the base game that plays like this strategy, and sigma for the other player.
 
         At a history of the tree it mixes sigma_pre and sigma by how likely the player is to be memorizing
         still, given what it has played so far.
@@ -326,7 +326,7 @@ def strategy_columns(tree: HistoryTree, *strategies: MetaStrategy) -> dict[str, 
 
 
 def strategy_policy(strategy: MetaStrategy, sigma: Any, knows_sigma: bool = False) -> PrecomputationPolicy:
-    """`MetaStrategy.policy`, for a public function that errors name.
+    """Return `MetaStrategy.policy`, for a public function that errors name.
 
     `knows_sigma`: where no sigma is at hand, the tree's own is played as far as the tree goes.
     """
@@ -367,7 +367,7 @@ def check_meta_tree(tree: Any) -> HistoryTree:
 
 
 def check_played_tree(tree: Any) -> HistoryTree:
-    """A tree on which strategies are known, of a meta-game or of a game alone.
+    """Return a tree on which strategies are known, of a meta-game or of a game alone.
 
     Raises:
       ValueError: it is none.
@@ -379,7 +379,7 @@ def check_played_tree(tree: Any) -> HistoryTree:
 
 
 def check_constant_sum(tree: HistoryTree) -> HistoryTree:
-    """A tree on which what one player gets is what the other one lacks.
+    """Return a tree on which what one player gets is what the other one lacks.
 
     Raises:
       ValueError: it is none.
@@ -391,7 +391,7 @@ def check_constant_sum(tree: HistoryTree) -> HistoryTree:
 
 
 def check_memorization_set(value: Any, tree: HistoryTree, player: int) -> npt.NDArray[np.int64]:
-    """A memorization set of one player: numbers of entries, increasing.
+    """Return a memorization set of one player: numbers of entries, increasing.
 
     With an entry it holds the player's entry before it, and no other entry of the same information state.
 
@@ -410,7 +410,7 @@ def check_memorization_set(value: Any, tree: HistoryTree, player: int) -> npt.ND
 
 
 def check_memorize(value: Any, tree: AnyForest, player: int) -> npt.NDArray[np.float64]:
-    """`MetaStrategy.memorize` of one player, 0 at the other's, as an array that cannot be written to.
+    """Return `MetaStrategy.memorize` of one player, 0 at the other's, as an array that cannot be written to.
 
     Raises:
       ValueError: these are not probabilities for the tree's entries.
@@ -453,14 +453,14 @@ def at_most_one(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArr
 
 
 def _totals(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """float64[m]: sums over the entries of each information state."""
+    """Return float64[m]: sums over the entries of each information state."""
     if not tree.has_menus:
         return memorize
     return np.asarray(np.add.reduceat(memorize, tree.first_entry[:-1]))
 
 
 def check_strategy(value: Any, tree: HistoryTree, player: int, name: str) -> MetaStrategy:
-    """A strategy of one player on one tree; penalties do not matter.
+    """Return a strategy of one player on one tree; penalties do not matter.
 
     Raises:
       ValueError: it is none, or another player's, or on another tree.
@@ -497,7 +497,7 @@ def _multiply_down(previous: np.ndarray, plan: np.ndarray) -> None:
 def _lay_out(
     first_entry: np.ndarray, previous: np.ndarray, plan: np.ndarray, start: np.ndarray, end: np.ndarray
 ) -> None:
-    """Writes `MetaStrategy._parts`."""
+    """Write `MetaStrategy._parts`."""
     for k in range(len(previous)):
         p = previous[k]
         at, most = (start[p], end[p]) if p >= 0 else (0.0, 1.0)
@@ -517,7 +517,7 @@ def _mix(
     memorizing: np.ndarray,
     played: np.ndarray,
 ) -> None:
-    """Mixes sigma_pre into `played`, which holds sigma, by how likely the player is memorizing still."""
+    """Mix sigma_pre into `played`, which holds sigma, by how likely the player is memorizing still."""
     for h in range(1, len(tree.parent)):
         p = tree.parent[h]
         memorizing[h] = memorizing[p]

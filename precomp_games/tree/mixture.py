@@ -46,7 +46,7 @@ class TreeMixture(NamedTuple):
     def component(
         self, k: int, sigma: npt.NDArray[np.float64], value: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """`HistoryTree.sigma` and `value`, where the opponent is component k: float64[n] each."""
+        """Return `HistoryTree.sigma` and `value`, where the opponent is component k: float64[n] each."""
         sigma, value = sigma.copy(), value.copy()
         for into, row, table in ((sigma, self.edge_row, self.sigma), (value, self.value_row, self.value)):
             at = np.flatnonzero(row >= 0)
@@ -58,7 +58,7 @@ class MixedOpponent:
     """The posteriors of a level's histories, and the rows of all levels so far."""
 
     def __init__(self, player: int, mixture: MixturePolicy, min_probability: float) -> None:
-        """Starts at the root.
+        """Start at the root.
 
         Args:
           player: who is the mixture.
@@ -84,7 +84,7 @@ class MixedOpponent:
         sigma: np.ndarray,
         sigma_pre: np.ndarray,
     ) -> np.ndarray:
-        """Goes on to the histories behind those of a level's edges that some policy plays.
+        """Go on to the histories behind those of a level's edges that some policy plays.
 
         Args:
           own: bool[e], edges of the mixed player.
@@ -122,7 +122,7 @@ class MixedOpponent:
     def _play(
         self, at: np.ndarray, source: np.ndarray, kind: np.ndarray, table: np.ndarray, sigma: np.ndarray
     ) -> None:
-        """Writes what is played at edges of the mixed player into `sigma`, and what follows into `_spare`."""
+        """Write what is played at edges of the mixed player into `sigma`, and what follows into `_spare`."""
         if len(self._spare) < len(at):
             self._spare = np.empty((len(at), len(self.weights)))
         probability, histories = np.empty(len(at)), len(self._at)
@@ -137,13 +137,13 @@ class MixedOpponent:
         sigma[at] = probability / total[source[at]]
 
     def posterior(self, histories: np.ndarray) -> np.ndarray:
-        """float64[m, K] of some of the level's histories."""
+        """Return float64[m, K] of some of the level's histories."""
         return np.asarray(self._posterior[self._at[histories]])
 
     def valued(
         self, posterior: np.ndarray, which: np.ndarray, table: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(what histories are worth, `TreeMixture.value_row`).
+        """Return (what histories are worth, `TreeMixture.value_row`).
 
         Args:
           posterior: float64[m, K], theirs.
@@ -163,7 +163,7 @@ class MixedOpponent:
 
 @kernel
 def _mixed(posterior: np.ndarray, rows: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """float64[m]: sum_k posterior[h, k] table[rows[h], k].
+    """Return float64[m]: sum_k posterior[h, k] table[rows[h], k].
 
     Args:
       posterior: float64[m, K].
@@ -186,7 +186,7 @@ def _followed(
     probability: np.ndarray,
     into: np.ndarray,
 ) -> None:
-    """Writes how probable edges are into `probability`, and the posterior after each into `into`.
+    """Write how probable edges are into `probability`, and the posterior after each into `into`.
 
     Args:
       posterior: float64[m, K].

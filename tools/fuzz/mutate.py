@@ -31,7 +31,7 @@ _ODD = (
 
 
 def damaged(rng: random.Random, data: bytes, words: Sequence[bytes] = ()) -> bytes:
-    """Some bytes after a few changes; `words` mean something to whoever reads it."""
+    """Return some bytes after a few changes; `words` mean something to whoever reads it."""
     for _ in range(min(1 + int(rng.expovariate(0.7)), 8)):
         first = rng.randrange(len(data) + 1)
         last = min(len(data), first + rng.randrange(rng.choice((1, 2, 4, 16, 64, 1024))) + 1)
@@ -57,7 +57,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def places(document: Any) -> list[tuple[Any, Any]]:
-    """(container, key) of everything in a document."""
+    """Return (container, key) of everything in a document."""
     found: list[tuple[Any, Any]] = []
     waiting = [document]
     while waiting:
@@ -69,7 +69,7 @@ def places(document: Any) -> list[tuple[Any, Any]]:
 
 
 def bent_document(rng: random.Random, document: Any) -> Any:
-    """A copy of what JSON can have, after a few changes of its values and fields."""
+    """Return a copy of what JSON can have, after a few changes of its values and fields."""
     top = {"": copy.deepcopy(document)}
     for _ in range(min(1 + int(rng.expovariate(0.8)), 6)):
         found = places(top)
@@ -92,7 +92,7 @@ def bent_document(rng: random.Random, document: Any) -> Any:
 
 
 def bent_json(rng: random.Random, data: bytes, plain: Plain) -> bytes:
-    """A document, changed as one, as text, or as both."""
+    """Return a document, changed as one, as text, or as both."""
     kind = rng.random()
     if kind < 0.75:
         data = json.dumps(bent_document(rng, json.loads(data)), indent=rng.choice((None, 1))).encode()
@@ -110,7 +110,7 @@ class _Harmful:
 
 
 def archive(members: Mapping[str, bytes], bombs: Mapping[str, int] | None = None) -> bytes:
-    """A zip file of members; of a bomb, a compressed megabyte says that it is so many of them."""
+    """Return a zip file of members; of a bomb, a compressed megabyte says that it is so many of them."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as whole:
         for name, data in members.items():
@@ -142,13 +142,13 @@ def _head(shape: tuple[int, ...], descr: Any) -> bytes:
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The header and the arrays of what `write_archive` writes."""
+    """Return the header and the arrays of what `write_archive` writes."""
     with np.load(io.BytesIO(data), allow_pickle=False) as file:
         return json.loads(bytes(file["header"])), {name: file[name] for name in file if name != "header"}
 
 
 def packed(header: Any, arrays: Mapping[str, Any]) -> bytes:
-    """An archive as `write_archive` writes it."""
+    """Return an archive as `write_archive` writes it."""
     return archive(_members(header, arrays))
 
 
@@ -163,7 +163,7 @@ def bent_archive(
     plain: Plain,
     mend: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
 ) -> bytes:
-    """An archive with a JSON header, after changes of the header, of arrays, or of members.
+    """Return an archive with a JSON header, after changes of the header, of arrays, or of members.
 
     Args:
       rng: what is drawn from.
@@ -228,7 +228,7 @@ def _bent_array(rng: random.Random, array: Any) -> Any:
 
 
 def bent_database(rng: random.Random, data: bytes, plain: Plain, texts: Sequence[str]) -> bytes:
-    """A SQLite file after changes of its bytes, values, tables, or marks; some values are texts."""
+    """Return a SQLite file after changes of its bytes, values, tables, or marks; some values are texts."""
     if rng.random() < 0.25:
         return plain(data)
     connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -244,7 +244,7 @@ def bent_database(rng: random.Random, data: bytes, plain: Plain, texts: Sequence
 
 
 def tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
-    """The columns of the tables of a database."""
+    """Return the columns of the tables of a database."""
     names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for name in names}
 

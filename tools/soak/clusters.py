@@ -70,7 +70,7 @@ def engine_file(folder: Path, *, slow: bool) -> Path:
 def prepare(
     folder: Path, *flags: str, slow: bool = False, env: dict[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Starts a preparation in a new folder, with output to a file there."""
+    """Start a preparation in a new folder, with output to a file there."""
     folder.mkdir(parents=True)
     own = (f"--engine={engine_file(folder, slow=slow)}", "--store=s.sqlite", "--output_dir=out")
     with (folder / "output.txt").open("w") as output:

@@ -47,7 +47,7 @@ class Relay:
         self.out.flush()
 
     def answers(self) -> None:
-        """Sends on what the engine says."""
+        """Send on what the engine says."""
         answers: BinaryIO = self.engine.stdout  # type: ignore[assignment]
         for line in answers:
             if line.startswith(b"bestmove"):
@@ -63,7 +63,7 @@ class Relay:
         os._exit(0)
 
     def misbehave(self, kind: str) -> bool:
-        """Does what is done before a search; whether there is none."""
+        """Do what is done before a search; return whether there is none."""
         append(self.log, f"fault {kind}\n")
         if kind == "exit":
             self.engine.kill()

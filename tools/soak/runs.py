@@ -36,7 +36,7 @@ class Ended:
 
 
 def stored(path: pathlib.Path) -> int:
-    """Searches in a store that a live run may be writing to; it must be sound."""
+    """Search in a store that a live run may be writing to; it must be sound."""
     if not path.exists():
         return 0
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)) as db:

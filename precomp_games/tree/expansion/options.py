@@ -64,7 +64,7 @@ class ExpansionOptions:
 def mixture_of(
     sigma_pre: Any, sigma: tuple[Any, Any], penalties: tuple[float, float]
 ) -> tuple[int, MixturePolicy] | None:
-    """The player whose sigma is a mixture that is drawn once per game, and the mixture.
+    """Return the player whose sigma is a mixture that is drawn once per game, and the mixture.
 
     Raises:
       ValueError: it may memorize, or there are two of them.
@@ -99,7 +99,7 @@ def leaf_values_of(leaf_value: Any, mixture: tuple[int, MixturePolicy] | None) -
 def key_of(
     game: pyspiel.Game, penalties: tuple[float, float], price: str, position_key: Any, sigma: Any
 ) -> Callable[[Any], Hashable] | None:
-    """The key by which positions are shared: none where sigma depends on how they came about.
+    """Return the key by which positions are shared: none where sigma depends on how they came about.
 
     Raises:
       ValueError: there is a price per position, and a policy depends on more than the position, the game has

@@ -117,14 +117,14 @@ class TreeValues:
         return value, rows, value_1
 
     def fill_in(self, value: np.ndarray, rows: np.ndarray) -> None:
-        """Writes what wanted to see all positions at once, into arrays of the whole tree."""
+        """Write what wanted to see all positions at once, into arrays of the whole tree."""
         if self._deferred:
             answers = self._answers([waiting.states for waiting in self._waiting])
             for waiting, answer in zip(self._waiting, answers, strict=True):
                 self._write(value, rows, waiting.histories, waiting, answer)
 
     def _answers(self, levels: list[list[Any]]) -> list[np.ndarray]:
-        """float64[positions, 1 or K] of each level."""
+        """Return float64[positions, 1 or K] of each level."""
         columns = []
         for values, context in zip(self._options.leaf_values, self._contexts, strict=True):
             answers, games = values(levels, context)
@@ -137,7 +137,7 @@ class TreeValues:
     def _write(
         self, value: np.ndarray, rows: np.ndarray, at: np.ndarray, waiting: _Waiting, answers: np.ndarray
     ) -> None:
-        """Writes what histories are worth, and their rows of values by component."""
+        """Write what histories are worth, and their rows of values by component."""
         if waiting.posterior is None or self._opponent is None:
             value[at] = answers[waiting.which, 0]
         else:
