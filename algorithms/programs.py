@@ -109,7 +109,7 @@ class Clock:
         self._end = None if seconds is None else self.start + seconds
 
     def left(self) -> float | None:
-        """Seconds that are left; None for no limit.
+        """Return the seconds that are left; None for no limit.
 
         Raises:
           LinearProgramError: there are none.
@@ -120,11 +120,11 @@ class Clock:
         return remaining
 
     def remaining(self) -> float | None:
-        """Seconds that are left, at least 0; None for no limit."""
+        """Return the seconds that are left, at least 0; None for no limit."""
         return None if self._end is None else max(self._end - time.perf_counter(), 0.0)
 
     def elapsed(self) -> float:
-        """Seconds since the start."""
+        """Return the seconds since the start."""
         return time.perf_counter() - self.start
 
 

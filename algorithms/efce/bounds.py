@@ -75,7 +75,7 @@ BoundsKind = Literal["paper", "separate", "aggregate"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RowLayout:
-    """Which rows and caps one subgame has for one player.
+    """Layout of one player's rows and caps in one subgame.
 
     Numbers are those of the trunk with the subgame.
 
@@ -104,7 +104,7 @@ class RowLayout:
         return np.append(self.bundle_row, -1)[find(self.bundle, sequences)]
 
     def cap_of(self, row: np.ndarray, top: np.ndarray, action: np.ndarray) -> np.ndarray:
-        """Caps by row and trigger, -1 where there is none."""
+        """Return caps by row and trigger, -1 where there is none."""
         tops = 1 + max(self.cap_top.max(initial=0), top.max(initial=0))
         actions = 1 + max(self.cap_action.max(initial=0), action.max(initial=0))
         codes = (self.cap_row * tops + self.cap_top) * actions + self.cap_action  # caps stand in this order
@@ -379,7 +379,7 @@ class Inherited(NamedTuple):
         return int(form.first[(form.label < 0).sum()])
 
     def rows_of(self, game: SequenceGame, rows: RowLayout, player: int) -> npt.NDArray[np.int64]:
-        """The base's row that each row of a new subgame comes from, -1 for none; `game` has its numbers."""
+        """Return the base's row of each row of a new subgame, -1 for none; `game` has the numbers."""
         old = self.bounds.players[player]
         row_of = np.full(len(rows.sequence), -1, np.int64)
         for row, mine in (
@@ -473,7 +473,7 @@ def _share_deviating(
     set_upper: np.ndarray,
     lane_slack: np.ndarray,
 ) -> None:
-    """Upper bounds down each trigger's tree: slack by lane, from target[s+] at I+ on."""
+    """Write upper bounds down each trigger's tree: slack by lane, from target[s+] at I+ on."""
     first, infosets, through = deviations.first, deviations.infoset, deviations.through
     for g in range(len(infosets)):
         n = deviations.num_actions[g]

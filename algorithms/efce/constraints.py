@@ -142,7 +142,7 @@ class Units(NamedTuple):
         return float(self.scale.max())
 
     def normalized_welfare(self, utility: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The sum of both players' normalized utilities, float64[2, L], each with its weight: float64[L]."""
+        """Return both players' normalized utilities, float64[2, L], summed with their weights: float64[L]."""
         return np.asarray(self.scale / self.welfare @ utility)
 
 
@@ -278,7 +278,7 @@ class DeviatorState(NamedTuple):
     def of(
         cls, side: PlayerConstraints, regrets: bool = True, dtype: npt.DTypeLike = np.float64
     ) -> DeviatorState:
-        """Zeros; without `regrets`, for `evaluate_best` alone."""
+        """Return a state of zeros; without `regrets`, one for `evaluate_best` alone."""
         lanes, arms = side.deviations.num_lanes, len(side.bound)
         kept = lanes if regrets else 0
         large = (np.zeros(size, dtype) for size in (kept, kept, lanes, len(side.set_arm)))

@@ -83,7 +83,7 @@ def _connections(game: SequenceGame, first: np.ndarray, second: np.ndarray) -> n
 
 
 def _check_connections(connections: npt.NDArray[np.int64], keys: Sequence[Sequence[str]]) -> None:
-    """As `check_triangle_free`; keys: both players' information sets' strings, by number."""
+    """Check as `check_triangle_free`; keys: both players' information sets' strings, by number."""
     first, second, first_parent, second_parent = connections
     # I and J are connected, I with several sets right after t, and J with several right after s.
     of_first, after_t = _groups(first, second_parent)
@@ -132,7 +132,7 @@ class TrunkConnections:
         self._parts.append(part)
 
     def check(self) -> None:
-        """As `check_triangle_free`."""
+        """Check as `check_triangle_free`."""
         if self._parts:
             every = np.unique(np.concatenate(self._parts, axis=1), axis=1)
             _check_connections(every, [list(number) for number in self._numbers])
@@ -201,7 +201,7 @@ class RelevantPairs(Shown):
         return int(np.diff(self.start)[self.label >= 0].sum())
 
     def index(self, first: np.ndarray, second: np.ndarray) -> npt.NDArray[np.int64]:
-        """Pairs of player 0's and player 1's sequences, as many of each; -1 where they are not relevant."""
+        """Return the pairs of player 0's and player 1's sequences, as many of each; -1 if irrelevant."""
         one, two = self.game.players
         i, j = one.infoset[first].astype(np.int64), two.infoset[second]
         blocks = find(self._codes, i * two.num_infosets + j)
@@ -323,12 +323,12 @@ class CorrelationPlan(Result):
 
     @public
     def welfare(self, label: int | None = None) -> float:
-        """Social welfare: the sum of `utilities`."""
+        """Return the social welfare: the sum of `utilities`."""
         return sum(self.utilities(label))
 
     @public
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """As `Blueprint`; `plan_game` is the plan's own game or a part of it, however numbered.
+        """Return entries, as `Blueprint`; `plan_game` is the plan's own game or a part of it.
 
         Raises:
           ValueError: it is of another game, or holds what the plan does not; a pair is not relevant.
@@ -411,7 +411,7 @@ class _Sums(NamedTuple):
 
 
 def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
-    """By how much a vector, float64[pairs], misses Xi: the worst violated constraint."""
+    """Return the greatest violation of Xi's constraints by a vector, float64[pairs]."""
     xi = read_only(xi)
     worst = max(abs(float(xi[0]) - 1.0), -float(xi.min()))
     for player in (0, 1):
@@ -456,7 +456,7 @@ class ProductBlueprint:
         return self.name
 
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """As `correlation_plans.Blueprint`.
+        """Return entries, as `correlation_plans.Blueprint`.
 
         Raises:
           ValueError: as `realization_plans`.
@@ -468,7 +468,7 @@ class ProductBlueprint:
     def realization_plans(
         self, game: SequenceGame
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """(x, y): float64[S] each, the probability that a player's own choices are those of a sequence.
+        """Return (x, y): float64[S] each, the probability of a sequence by the player's own choices.
 
         Raises:
           ValueError: what a player does somewhere is no distribution over its actions.
@@ -500,7 +500,7 @@ class ProductBlueprint:
 
 @public
 def uniform_blueprint() -> ProductBlueprint:
-    """Both players choose among their actions with equal probabilities."""
+    """Return the blueprint in which both players choose among their actions with equal probabilities."""
     return ProductBlueprint(lambda player, key, actions: np.full(len(actions), 1.0 / len(actions)))
 
 
@@ -508,7 +508,7 @@ def uniform_blueprint() -> ProductBlueprint:
 def jittered_blueprint(
     seed: int, width: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] = 0.5
 ) -> ProductBlueprint:
-    """Action a has a probability in proportion to 1 + width * e(a), e uniform in [-1, 1].
+    """Return a blueprint whose action a has weight 1 + width * e(a), e uniform in [-1, 1].
 
     Raises:
       ValueError: the width is not between 0 and 1, or the seed no integer.

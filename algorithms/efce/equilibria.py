@@ -256,7 +256,7 @@ def greatest(
 
 
 def _charge(player: Incentives, multipliers: npt.NDArray[np.float64], worth: np.ndarray) -> None:
-    """Add to what entries are worth what following is, less deviating, by the multipliers."""
+    """Add the worth of following, less that of deviating, to the entries' worth, by the multipliers."""
     side, row = player.side, player.lane_row
     deviations, work = side.deviations, DeviatorState.of(side)
     group, k, _ = deviations.lanes()
@@ -273,7 +273,7 @@ def _charge(player: Incentives, multipliers: npt.NDArray[np.float64], worth: np.
 
 @kernel
 def best_of(steps: ScaledExtensions, worth: np.ndarray) -> None:
-    """The greatest of `worth @ xi` over Xi, left in worth[0]; `worth`, float64[pairs], is used up."""
+    """Maximize `worth @ xi` over Xi, left in worth[0]; `worth`, float64[pairs], is used up."""
     for n in range(len(steps.start) - 1, -1, -1):
         at, stride, other = steps.start[n], steps.stride[n], steps.other[n]
         if steps.is_sum[n]:

@@ -117,7 +117,7 @@ class PlanProgram:
     """
 
     def __init__(self, problem: RefinementProblem, clock: Clock, notion: Notion = "efce") -> None:
-        """Refuse what takes more memory than there may be.
+        """Build the program; refuse one that takes more memory than there may be.
 
         Args:
           problem: what to build the program of.
@@ -214,7 +214,7 @@ class Incentives:
             part()
 
     def _following(self) -> None:
-        """A row for each v(I): v(I) - leaves right after I - v of the information sets right after I = 0."""
+        """Add a row for each v(I): v(I) - leaves right after I - v of information sets right after I = 0."""
         form, side, program = self.form, self.side, self.program
         here = self.v_column >= 0
         row = np.full(form.num_infosets, -1)
@@ -224,7 +224,7 @@ class Incentives:
         program.put(row[form.infoset[form.parent]], self.v_column, -np.ones(len(row)))
 
     def _deviating(self) -> None:
-        """beta(I; s+) of all sets, and (A)."""
+        """Add the rows of beta(I; s+) of all sets, and (A)."""
         side, deviations, program = self.side, self.side.deviations, self.program
         # A row for each lane: leaves + betas right after it - beta (or v) of its set <= what is allowed.
         group, k, a = deviations.lanes()
@@ -266,7 +266,7 @@ class Incentives:
         program.put(row[lane], self.set_column[child], np.ones(len(child)))
 
     def _bounds(self) -> None:
-        """(B) and (C), where there is something to keep."""
+        """Add the rows of (B) and (C), where there is something to keep."""
         if self.problem.bounds is None:
             return
         side, bounds, put = self.side, self.problem.bounds.players[self.player], self.program.put

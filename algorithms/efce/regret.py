@@ -166,7 +166,7 @@ class RegretResolver:
         variant: Variant = "predictive",
         precision: Precision = "double",
     ) -> None:
-        """Has done nothing yet."""
+        """Set up the run, before any iteration."""
         self.problem = problem
         self._predict = 1.0 if variant == "predictive" else 0.0
         self.target = -math.inf if target is None else target
@@ -199,7 +199,7 @@ class RegretResolver:
         self.seconds = 0.0
 
     def run(self, iterations: int) -> None:
-        """Do so many iterations."""
+        """Run some more iterations."""
         start = time.perf_counter()
         for _ in range(iterations):
             self._iterate()
@@ -240,12 +240,12 @@ class RegretResolver:
         return self.violation(plan), self.welfare(plan)
 
     def violation(self, plan: CorrelationPlan) -> float:
-        """As `RefinementProblem.violation`, of the target too."""
+        """Return the violation, as `RefinementProblem.violation`, of the target too."""
         missed = max(0.0, self.target - self.welfare(plan)) if self.target > -math.inf else 0.0
         return max(missed, self.constraints.violation(plan.xi))
 
     def welfare(self, plan: CorrelationPlan) -> float:
-        """Of the subgame's leaves."""
+        """Return the welfare of the subgame's leaves."""
         return float(self._leaf_welfare @ plan.xi[self._leaf_pair])
 
 
@@ -257,7 +257,7 @@ class RegretResolver:
 def _learn(
     steps: ScaledExtensions, worth: np.ndarray, regret: np.ndarray, share: np.ndarray, predict: float
 ) -> None:
-    """The next shares, in proportion to regrets plus `predict` times the last gains; equal where all are 0.
+    """Write the next shares, in proportion to regrets plus `predict` times the last gains; else equal ones.
 
     worth: what entries are worth, to which what their shares are worth is added.
     """
@@ -294,7 +294,7 @@ def _learn(
 
 @kernel
 def _weigh(gain: np.ndarray, regret: np.ndarray, weight: np.ndarray, predict: float) -> None:
-    """Regret matching on the constraints. A gain of -inf is a constraint that is not there."""
+    """Do regret matching on the constraints. A gain of -inf is a constraint that is not there."""
     mean, total, present = 0.0, 0.0, 0
     for n in range(len(gain)):
         if weight[n] > 0.0:

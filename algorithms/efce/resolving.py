@@ -58,7 +58,7 @@ class PairCounts:
 
 
 class Resolving:
-    """A blueprint's subgames and what each may become.
+    """Subgames of a blueprint, and bounds for refining each.
 
     Use `of`, `of_subgames` or `deeper`.
 
@@ -115,7 +115,7 @@ class Resolving:
         public: PublicInformation,
         bounds: BoundsKind = "aggregate",
     ) -> Resolving:
-        """From OpenSpiel's states, one subgame at a time: memory is that of the largest subgame.
+        """Read the subgames from OpenSpiel's states, one at a time: memory is that of the largest subgame.
 
         Args:
           game: as for `SequenceGame`.
@@ -140,7 +140,7 @@ class Resolving:
     def of_subgames(
         cls, game: SequenceGame, blueprint: AnyBlueprint, bounds: BoundsKind = "aggregate"
     ) -> Resolving:
-        """From a game that is held whole, with its subgames (`subgames.decompose`).
+        """Read the subgames from a game that is held whole, see `subgames.decompose`.
 
         Raises:
           ValueError: it has none, or is a part of a game.
@@ -154,7 +154,7 @@ class Resolving:
     def _of_held(
         cls, game: SequenceGame, blueprint: Blueprint, bounds: BoundsKind, inherited: Inherited | None = None
     ) -> Resolving:
-        """From a game with its subgames, for what has been checked."""
+        """Read the subgames from a game that is held whole, for a checked blueprint."""
 
         def part(label: int) -> CorrelationPlan:
             return CorrelationPlan.of(game.restrict(label)[0], blueprint)
@@ -193,7 +193,7 @@ class Resolving:
 
     @public
     def deeper(self, refined: Refinement, public: PublicInformation) -> Resolving:
-        """The refined subgame's own subgames; bounds are of the same kind, and safe for the trunks before.
+        """Return the refined subgame's own subgames, with bounds of the same kind that keep the trunks safe.
 
         Raises:
           ValueError: `refined` is no refinement of one of these subgames; `public` names no subgame in it, or
@@ -294,7 +294,7 @@ def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: _Refinement
 
 @public
 def safety(refined: CorrelationPlan, blueprint: AnyBlueprint) -> Safety:
-    """Measure Definition 9, trigger by trigger.
+    """Measure the safety of a refinement by Definition 9, trigger by trigger.
 
     Raises:
       ValueError: the blueprint is of another game.

@@ -147,7 +147,7 @@ def _find_centers(
     degree: np.ndarray,
     center: np.ndarray,
 ) -> None:
-    """The center of the star that each set is in, -1 for centers and for sets without a connection.
+    """Find the center of the star that each set is in, -1 for centers and for sets without a connection.
 
     Of player 0's sets `after_s` and player 1's `after_t`; `center`, int64[2, sets], is written for these, and
     so is `degree`, with how many sets each is connected.
@@ -185,7 +185,7 @@ def _entry(
     theirs: int,
     other: int,
 ) -> tuple[int, int]:
-    """(entry of player `who`'s sequence `own` of set `mine` and `other` of set `theirs`, stride of `own`)."""
+    """Return the entry of `who`'s sequence `own` of set `mine` and `other` of `theirs`, and its stride."""
     start = pair_start[block]
     if who == 0:
         width = first[1, theirs + 1] - first[1, theirs]
@@ -322,9 +322,9 @@ def fill_plan(steps: ScaledExtensions, shares: np.ndarray, xi: np.ndarray) -> No
 
 @kernel
 def write_again(steps: ScaledExtensions, xi: np.ndarray) -> None:
-    """`fill_plan` with the shares that make up a vector, in place: in Xi up to rounding, where it was nearly.
+    """Rewrite a vector nearly in Xi by `fill_plan` with its own shares, in place: then up to rounding.
 
-    They are equal where an entry of 0 is split.
+    Shares are equal where an entry of 0 is split.
     """
     for n in range(len(steps.start)):
         at, stride, size = steps.start[n], steps.stride[n], steps.size[n]

@@ -29,7 +29,7 @@ from .sequence_game import CorrelatedGame, PublicInformation, SequenceGame, chec
 
 @public
 def public_moves(game: CorrelatedGame, rounds: checks.PositiveInt) -> PublicInformation:
-    """Names subgames by what everybody sees of the first `rounds` rounds: a tuple of actions.
+    """Return names of subgames by the public actions of the first `rounds` rounds: a tuple of actions.
 
     In Battleship the placements are secret and the shots public; in Sheriff only the cargo is secret. Where
     hits are seen by both players they are public as well, but they do not name subgames here (nor in the

@@ -178,23 +178,23 @@ class Deviations(NamedTuple):
 
     @property
     def num_lanes(self) -> int:
-        """Lanes, unused ones included."""
+        """Number of lanes, unused ones included."""
         return int(self.lane[-1])
 
     @property
     def num_sets(self) -> int:
-        """Sets, unused ones included."""
+        """Number of sets, unused ones included."""
         return int(self.set_[-1])
 
     def group(self, top: np.ndarray, infoset: np.ndarray) -> np.ndarray:
-        """Groups of (I+, I), -1 where there is none."""
+        """Return the groups of (I+, I), -1 where there is none."""
         m = np.int64(len(self.first) - 1)
         return find(self.top * m + self.infoset, np.asarray(top, np.int64) * m + infoset)
 
     def lane_of(
         self, group: npt.NDArray[np.int64], trigger: npt.NDArray[np.int64], action: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """Lanes of groups, by the action that was recommended at I+ and the one that is taken at I."""
+        """Return lanes of groups, by the recommended action at I+ and the action taken at I."""
         return self.lane[group] + trigger * self.num_actions[group] + action
 
 
@@ -280,7 +280,7 @@ def sum_back(parent: np.ndarray, first: np.ndarray, v: np.ndarray, of_infoset: n
 
 
 def deviation_values(deviations: Deviations, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(beta of each lane, beta of each set); -inf for sets without any lane, anything in unused lanes."""
+    """Return (beta of each lane, beta of each set); -inf for sets without lanes, anything in unused lanes."""
     lanes, sets = leaf_lanes(deviations, xi), np.full(deviations.num_sets, -np.inf)
     respond(deviations, lanes, sets)
     return lanes, sets
@@ -299,7 +299,7 @@ def leaf_lanes(deviations: Deviations, xi: np.ndarray) -> npt.NDArray[np.float64
 
 @kernel
 def leaf_values(deviations: Deviations, xi: np.ndarray, lanes: np.ndarray) -> None:
-    """As `leaf_lanes`, into `lanes`."""
+    """Write the values of `leaf_lanes` into `lanes`."""
     infosets, triggers, actions = deviations.infoset, deviations.num_triggers, deviations.num_actions
     first, leaf_start, term, pair = deviations.first, deviations.leaf_start, deviations.term, deviations.pair
     utility, stride, lane = deviations.utility, deviations.stride, deviations.lane
@@ -324,7 +324,7 @@ def leaf_values(deviations: Deviations, xi: np.ndarray, lanes: np.ndarray) -> No
 
 @kernel
 def respond(deviations: Deviations, lanes: np.ndarray, sets: np.ndarray) -> None:
-    """Best responses from the last group to the first; `lanes` has the leaves to begin with."""
+    """Compute best responses from the last group to the first; `lanes` has the leaves to begin with."""
     through, triggers, actions = deviations.through, deviations.num_triggers, deviations.num_actions
     parent, parent_action = deviations.parent, deviations.parent_action
     lane, set_ = deviations.lane, deviations.set_

@@ -46,7 +46,7 @@ _INSIDE = 1e-8  # a least lead, of rows of that length, that counts as positive
 
 
 class Instance:
-    """A game, what the follower may find best in it, and what that is worth to the leader.
+    """An instance of the commitment problem: a game, the follower's options, and their values for the leader.
 
     Attributes:
       leader, follower: Their sequences; the follower's, of all types side by side.
@@ -102,7 +102,7 @@ class Instance:
         return [(infoset, k) for k, option in enumerate(options) if sequence in option.sequences]
 
     def plan(self, chosen: Mapping[tuple[int, int], float]) -> Plan:
-        """The plan that takes the option with the greatest entry at each information set it comes to."""
+        """Return the plan that takes the option of the greatest entry at each information set it reaches."""
         plan: dict[int, int] = {}
         stack = list(self.follower.below[0])
         while stack:
@@ -114,14 +114,14 @@ class Instance:
         return plan
 
     def response(self, x: np.ndarray) -> Plan:
-        """A plan that fits a realization plan: at each information set, the option of the greatest value.
+        """Return a plan that fits a realization plan: the option of the greatest value at each set.
 
         Of options that are worth the same, the first; so it may not be the one that the rules pick.
         """
         return self.plan({key: float(option.value @ x) for key, option in self.options.items()})
 
     def solve(self, plan: Plan, margin: float = 0.0) -> tuple[float, np.ndarray] | None:
-        """The best x among those for which the plan's options are best, and its value; None if there is none.
+        """Return the best x for which the plan's options are best, and its value; None if there is none.
 
         The value is in the instance's unit.
 
@@ -136,7 +136,7 @@ class Instance:
         return solution.objective, solution.x[: self.leader.num_sequences]
 
     def conflict(self, plan: Plan) -> Choices:
-        """A part of the plan whose strict rows cannot all hold strictly, by more than what counts as a tie.
+        """Return a part of the plan whose strict rows cannot all hold strictly, beyond a tie's tolerance.
 
         It is empty if those of the whole plan can.
 
@@ -154,7 +154,7 @@ class Instance:
         return tuple(sorted(blamed))
 
     def conflicts(self, plan: Plan) -> list[Choices]:
-        """Minimal parts of plans whose strict rows have no common strict solution; some for `plan`, if any.
+        """Return minimal parts of plans whose strict rows have no common strict solution; of `plan`, if any.
 
         Where a part of the plan is in conflict, other options of the same information sets may be so too, and
         are looked at as well: each of them could cost a mixed-integer program later.
@@ -190,7 +190,7 @@ class Instance:
         return tuple(needed)
 
     def leave_out(self) -> None:
-        """Leave out the options that never are best: other information sets aside, no x makes them so.
+        """Drop the options that are never best: other information sets aside, no x makes them so.
 
         Raises:
           LinearProgramError: HiGHS fails.

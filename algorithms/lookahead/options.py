@@ -161,7 +161,7 @@ def _values_by_plan(
     below: Sequence[tuple[int, int]],
     seen: list[float],
 ) -> list[np.ndarray]:
-    """Values by each of the follower's plans inside the lookahead.
+    """Return values by each of the follower's plans inside the lookahead.
 
     Args:
       form: the game.
@@ -205,7 +205,7 @@ def _check_few(count: int, where: str) -> None:
 
 
 def _greatest_lead(leader: PlayerSequences, table: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    """[i, j]: the most by which i can exceed j, less what counts as a tie."""
+    """Return, at [i, j], the most by which i can exceed j, less the tolerance of ties."""
     count = len(table)
     lead = np.zeros((count, count))
     several = max(1, 4_000_000 // (count * len(reach)))
@@ -270,7 +270,7 @@ def _options(
 
 
 def _around(actions: set[int], owner: list[int], held: bool) -> list[set[int]]:
-    """A class's actions; where others may be held at a tie with them, also these with each set of others."""
+    """Return a class's actions; where others may be held at a tie, also these with each set of others."""
     others = sorted(set(owner) - actions) if held else []
     sizes = range(len(others) + 1)
     return [actions | set(more) for size in sizes for more in itertools.combinations(others, size)]
@@ -320,7 +320,7 @@ def _sees_all(form: SequenceForm, follower: Follower, h: np.ndarray) -> bool:
 
 
 def _best_actions(form: SequenceForm, follower: Follower, h: np.ndarray) -> dict[int, Sequence[int]]:
-    """By history of the follower, the sequences of its optimal actions, or of the one that the rule picks."""
+    """Return the sequences of the follower's optimal actions, or of the rule's pick, by history."""
     own = form.players[follower.player]
     actions: dict[int, Sequence[int]] = {}
     for infoset, (history,) in form.members(follower.player).items():

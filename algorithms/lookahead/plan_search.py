@@ -60,7 +60,7 @@ class Play(NamedTuple):
 
 
 class PlanSearch:
-    """The best plan, and what it is worth, in the instance's unit. known: there is only one."""
+    """Search for the best plan and its value, in the instance's unit. known: there is only one plan."""
 
     def __init__(self, instance: Instance, known: bool) -> None:
         self.instance, self.known = instance, known
@@ -128,7 +128,7 @@ class PlanSearch:
             self.supremum, self.x, self.plan = solved[0], solved[1], plan
 
     def attain(self, delta: float, play: Callable[[np.ndarray], Play]) -> tuple[np.ndarray, Play]:
-        """A strategy within delta of the supremum, as `play` finds it; else the best that was tried."""
+        """Return a strategy within delta of the supremum, as `play` finds it; else the best one tried."""
         if self.plan is None or self.x is None:
             return self.uniform, play(self.uniform)
         if not any(rival.strict for key in self.plan.items() for rival in self.instance.options[key].rivals):
@@ -225,7 +225,7 @@ class CorrelationProgram:
         )
 
     def rule_out(self, conflict: Choices) -> None:
-        """No plan may hold all of these (information set, option)."""
+        """Forbid plans that hold all of these (information set, option)."""
         self.program.row([(self.taken[key], 1.0) for key in conflict], high=len(conflict) - 1.0)
 
     def _before(self, sequence: int) -> list[dict[int, int]]:
@@ -288,7 +288,7 @@ class CorrelationProgram:
 
 
 def _meetings(instance: Instance) -> dict[int, list[int]]:
-    """For each of the follower's information sets, the leader's that some line of play passes as well."""
+    """Return, for each of the follower's information sets, the leader's that share a line of play with it."""
     form, r = instance.form, instance.rational_player
     count = form.players[1].num_infosets
     meets: list[list[int]] = [[] for _ in range(form.players[1 - r].num_infosets)]

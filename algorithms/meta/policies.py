@@ -58,7 +58,7 @@ class MetaGamePolicy(Shown, openspiel_policy.Policy):
     def action_probabilities(
         self, state: pyspiel.State, player_id: checks.Player | None = None
     ) -> dict[int, float]:
-        """{STOP: probability, MEMORIZE: probability} at a decision state, more of them where there is a menu.
+        """Return {STOP: probability, MEMORIZE: probability} at a decision state; menus have more entries.
 
         Raises:
           ValueError: the player decides on nothing there, or not in this game.
@@ -129,7 +129,7 @@ def _answer(ask: BatchPolicy, state: Any, name: str) -> dict[int, float]:
 
 
 def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPrecomputationState]]:
-    """A state of G' at each information state that can come about."""
+    """Yield a state of G' at each information state that can be reached."""
     if game.form == "audit":  # which visit each of them once
         start = game.new_initial_state()
         stack = [start.child(action) for action in start.legal_actions() if action > 0]
@@ -155,7 +155,7 @@ def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPr
 def _play_to(
     game: MetaPrecomputationGame, history: int, decides: np.ndarray
 ) -> MetaPrecomputationState | None:
-    """A state over a history of the tree whose mover has memorized all before it; None if there is none."""
+    """Return a state over a history of the tree whose mover has memorized all before it, or None."""
     tree, mover = game.tree, int(game.tree.player[history])
     path = [history]
     while path[-1] > 0:

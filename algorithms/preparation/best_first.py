@@ -83,7 +83,7 @@ _ROUND = 32  # after a look, one may be evaluated for so many that there were
 
 
 def _check(value: Any, name: str) -> Check | None:
-    """None, or what can be memorized and an evaluator, by somebody who looks deeper."""
+    """Return the candidate moves and the evaluator of a deeper search, or None."""
     if value is None:
         return None
     if not isinstance(value, tuple) or len(value) != 2:
@@ -184,7 +184,7 @@ class _Work:
     valued: set[int] = dataclasses.field(default_factory=set)  # and whose values are
 
     def grow(self, most: float) -> bool:
-        """Looks at more, up to so many evaluations in all; whether there was nothing left."""
+        """Expand up to so many evaluations in all; return whether nothing was left."""
         search, left = self.search, self.batch
         while not self.stopped:
             if most < math.inf:
@@ -207,7 +207,7 @@ class _Work:
         return False
 
     def known(self, most: float, within: set[int] | None = None) -> _Taken:
-        """Return the best set of what is open, once what it knows is followed."""
+        """Return the best set of the open nodes, after following what it knows."""
         search = self.search
         for _ in range(_ROUNDS):
             taken = search.taken(self.budget, self.time_limit, within)
@@ -216,7 +216,7 @@ class _Work:
         return search.taken(self.budget, self.time_limit, within)
 
     def look(self, chosen: list[Branch]) -> bool:
-        """Looks deeper at a set and at where lines leave it, what is reached most first; whether at any."""
+        """Search a set and its exits deeper, the most reached first; return whether there were any."""
         if self.deeper is None:
             return False
         members = {each.node.place: each.node for each in chosen}

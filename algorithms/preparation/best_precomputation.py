@@ -125,7 +125,7 @@ class BestPrecomputation(Result):
         return self.upper - self.value
 
     def states(self) -> Iterator[MemorizedState]:
-        """The memorized states in the order of the tree: those reached earlier in the game first."""
+        """Yield the memorized states in the order of the tree: those reached earlier in the game first."""
         for k, entry in enumerate(self.memorization_set.tolist()):
             worth = {name: float(getattr(self, name)[k]) for name in ("reach", "gain", "net_gain")}
             yield _memorized_state(self.tree, entry, float(self.advantage[entry]), self.advantage, **worth)
@@ -204,7 +204,7 @@ def best_of_frontier(
     *,
     time_limit: checks.NonNegativeFloat | None = None,
 ) -> BestPrecomputation:
-    """`best_precomputation` with a budget, where the memory frontier is known: for many budgets on one tree.
+    """Run `best_precomputation` with a budget on a known memory frontier: for many budgets on one tree.
 
     Args:
       frontier: of `memory_frontier`; its tree, player, price and opponent are meant.
@@ -253,7 +253,7 @@ class _Solution(NamedTuple):
 def _within_budget(
     decisions: Decisions, budget: int, clock: Clock, frontier: MemoryFrontier | None = None
 ) -> _Solution:
-    """Return the best set within a budget, where there is a frontier, which may be known."""
+    """Return the best set within a budget, with the memory frontier if it is known."""
     frontier = frontier or frontier_of(decisions)
     if frontier.shared is None:
         choice = best_within_budget(frontier, budget)
@@ -465,7 +465,7 @@ def precomputation_plan(
     keep: npt.ArrayLike | None = None,
     time_limit: checks.NonNegativeFloat | None = None,
 ) -> tuple[PlanStep, ...]:
-    """Plans what `player` learns first, and what then.
+    """Plan the order in which `player` learns: the best set by each budget, one inside the next.
 
     Args:
       tree: see `best_precomputation`.

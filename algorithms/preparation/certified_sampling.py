@@ -265,7 +265,7 @@ class _Certifier:
     # -- opening -----------------------------------------------------------------------------------
 
     def _admit(self, first: int, opened: Sequence[Node] = ()) -> None:
-        """Options of new nodes and of opened ones; a few games from each of their places."""
+        """Add the options of new nodes and of opened ones, with a few games from each of their places."""
         new: list[_Place] = []
         for node in self.tree.nodes[first:]:
             if node.before is None:
@@ -320,7 +320,7 @@ class _Certifier:
             self._admit(before, chosen)
 
     def _estimate(self) -> None:
-        """Values of stopping and of memorizing at each node, by all games so far."""
+        """Estimate the values of stopping and of memorizing at each node, by all games so far."""
         best = [0.0] * len(self.tree.nodes)
         for node in reversed(self.tree.nodes):
             decision = self._decisions[node.index]
@@ -369,7 +369,7 @@ class _Certifier:
         return self._decisions[node.index].best.branch
 
     def _allot(self, rate: float, eta: float) -> None:
-        """Games to places, and priors to options, from the root down.
+        """Distribute games to places, and priors to options, from the root down.
 
         Along the set that looks best, games are `rate` times the reach. An option that looks worse by
         `margin` gets half of it as doubt, and games enough for the other half to cover their error.
@@ -402,7 +402,7 @@ class _Certifier:
     # -- the interval ------------------------------------------------------------------------------
 
     def _bound(self, eta: float, sign: float) -> tuple[float, list[Branch]]:
-        """(value, set) that is best by its upper (sign 1) or lower bound (-1), slack for delta aside."""
+        """Return the best (value, set) by its upper (sign 1) or lower bound (-1), without slack for delta."""
         problem = self.problem
         spread = eta * problem.range**2 / 8.0
 

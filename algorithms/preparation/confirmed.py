@@ -1,4 +1,4 @@
-"""Preparation whose promise comes true: evaluations say where to look, games say what it is worth.
+"""Preparation whose promise comes true: evaluations direct the search, games estimate the value.
 
 Evaluated stops are estimates, and an optimum over estimates is an optimum over their errors: the more there
 is to choose among, the more a preparation promises and the less it keeps. So here
@@ -157,7 +157,7 @@ class PlayedValues:
         return np.array([self._own(self._learn(state)) for state in states])
 
     def _own(self, value: float) -> float:
-        """From player 0's utility to the player's, and back."""
+        """Convert player 0's utility to the player's, or back."""
         return value if self._player == 0 else self._total - value
 
     def _learn(self, state: Any) -> float:
@@ -188,7 +188,7 @@ class PlayedValues:
                 self._scores[name] = self._scores.get(name, 0.0) + score
 
     def deviation(self, value: float, games: int) -> float:
-        """Return the standard deviation of what a position of such value is worth, seen in so many games.
+        """Return the standard deviation of the value of a position so evaluated, after so many games.
 
         As if a Beta distribution were behind it: a guess, which says where to play, and what to doubt.
         """
@@ -236,7 +236,7 @@ class Round:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ConfirmedPrecomputation(Result):
-    """A preparation, and what games say that it is worth; all from the viewpoint of its player.
+    """A preparation with its value by games; all from the viewpoint of its player.
 
     Attributes:
       preparation: The set. Its gains and its bounds are those of posterior means, which are taken for exact
@@ -345,7 +345,7 @@ def confirmed_precomputation(
 
 
 def _compared(played: Sequence[PlayedGame], values: PlayedValues) -> list[tuple[int, ...]]:
-    """Lines that are there to be compared, also where an evaluation has no hope for them.
+    """Return lines to compare, also where an evaluation has no hope for them.
 
     Where games have left what was memorized, and as far as several went on alike: so what the player has
     computed and scored well with is there to be memorized, and what it has scored badly with to be avoided.
@@ -432,7 +432,7 @@ class _Confirmed:
         return self.search.tree.opened > before
 
     def _take(self) -> tuple[list[Branch], tuple[float, float] | None]:
-        """The best set at this penalty; where the budget binds, the best one within it, and its bounds."""
+        """Return the best set at this penalty, or within a budget that binds, and its bounds."""
         chosen = self.search.chosen()
         if self.budget is None or len(chosen) <= self.budget:
             return chosen, None
@@ -447,7 +447,7 @@ class _Confirmed:
         return self.search.result(chosen, lower, upper, priced, games=self.played)
 
     def _left(self, chosen: list[Branch]) -> tuple[list[Node], np.ndarray, np.ndarray, float]:
-        """(where lines leave a set, what stopping is worth there, their reach, what the set is worth)."""
+        """Return a set's exits, the values of stopping there, their reach, and the set's value."""
         stops, ended = self.search.stops(chosen)
         values = np.array([self.search.stop_value(node) for node in stops])
         reach = np.array([node.reach for node in stops])
@@ -525,7 +525,7 @@ class _Confirmed:
     def _play(
         self, stops: list[Node], weights: np.ndarray, games: int, *, learn: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (which stop each game goes on from, its score); stops are drawn by weight."""
+        """Return the stop that each game goes on from, and its score; stops are drawn by weight."""
         drawing = self._stream(self.played, 0)
         which = drawing.choice(len(stops), games, p=weights / weights.sum())
         passed: list[list[Any]] = [[] for _ in range(games)]

@@ -174,7 +174,7 @@ class Decisions(Shown):
         keep: Any = None,
         alone: bool = False,
     ) -> Decisions:
-        """Sum a tree up.
+        """Sum up a tree.
 
         Args:
           tree: expanded for `player`.
@@ -263,7 +263,7 @@ class Decisions(Shown):
         return self._recursion(np.zeros(self.forest.num_entries), 0.0, False)
 
     def best(self, penalty: float | npt.NDArray[np.float64] | None = None) -> StrategyValue:
-        """Algorithm 1: the best response, of zeros and ones; of ties, stopping, then the first entry.
+        """Run Algorithm 1: the best response, of zeros and ones; of ties, stopping, then the first entry.
 
         Args:
           penalty: lambda, which each information state costs by its weight; or float64[m] with the price of
@@ -418,7 +418,7 @@ def _collect(
 def _recursion(
     problem: Treeplex, penalty: np.ndarray, best: bool, memorize: np.ndarray, advantage: np.ndarray
 ) -> float:
-    """The recursion over information states, from the last to the first; with `best`, writes `memorize`."""
+    """Run the recursion over information states, last to first; with `best`, write `memorize`."""
     owner, first_entry, previous = problem.owner, problem.first_entry, problem.previous
     player, stop, value = problem.player, problem.stop, problem.after.copy()
     for k in range(len(owner) - 1, -1, -1):

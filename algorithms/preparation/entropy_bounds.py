@@ -165,7 +165,7 @@ class EntropyBounds:
 
     @public
     def thresholds(self, count: checks.PositiveInt = 20) -> np.ndarray:
-        """Values of v to try: what stopping is worth where sigma_pre comes; if many, `count` quantiles.
+        """Return values of v to try: values of stopping where sigma_pre comes; if many, `count` quantiles.
 
         With u^sigma, the most that is promised for memorizing nothing.
 
@@ -180,7 +180,7 @@ class EntropyBounds:
 
     @public
     def construct(self, v: float, epsilon: Annotated[float, checks.Gt(0.0), checks.Lt(1.0)]) -> AdvantageSet:
-        """Theorem 1's strategy for an advantage v and a loss epsilon.
+        """Construct Theorem 1's strategy for an advantage v and a loss epsilon.
 
         Raises:
           ValueError: v is below the least utility or epsilon not between 0 and 1.
@@ -285,7 +285,7 @@ class EntropyBounds:
 
     @public
     def theorem_2_bound(self, value: float, v: float, penalty: checks.PositiveFloat) -> float:
-        """Theorem 2 as the paper states it, for a sigma_pre that always wins; 0 where it says nothing.
+        """Return Theorem 2's bound for a sigma_pre that always wins; 0 where it is void.
 
         That is where v <= value + 0.01, with utilities in [0, 1], and where lambda L >= e^-5.
 
@@ -307,7 +307,7 @@ class EntropyBounds:
 
 
 def lines_needed(entropy: float, mass: float) -> float:
-    """Lemma 2: of any distribution of this entropy, so many of the likeliest have at least `mass`, in (0, 1).
+    """Return how many of the likeliest have at least `mass`, in (0, 1), at this entropy: Lemma 2.
 
     Returns ceil(mass e^(entropy / (1 - mass))), math.inf where it is beyond floats.
     """

@@ -199,7 +199,7 @@ class BestFirstSearch:
         return stops, ended
 
     def stop_value(self, node: Node) -> float:
-        """The player's utility of stopping at a node, as far as it is known: the least there is before."""
+        """Return the player's utility of stopping at a node, the range's least before it is known."""
         return self._stop(node, _LOWER) / node.reach
 
     def chosen(self) -> list[Branch]:
@@ -210,7 +210,7 @@ class BestFirstSearch:
     def taken(
         self, budget: int | None, seconds: float | None = None, within: set[int] | None = None
     ) -> tuple[list[Branch], float, float]:
-        """Return (the best set of what is open, its value, what no set exceeds).
+        """Return the best set of what is open, its value, and an upper bound.
 
         Args:
           budget: the most entries, or positions; None: each costs the price.
@@ -231,7 +231,7 @@ class BestFirstSearch:
     def _by_position(
         self, budget: int | None, clock: Clock, within: set[int] | None
     ) -> tuple[list[Branch], float, float]:
-        """`taken`, where positions have a price; no set is worth more than where nothing costs anything."""
+        """Return `taken` where positions have a price; the upper bound is that of free positions."""
         decisions, branches = self._decisions(_LOWER, within)
         price = self.tree.price if budget is None else 0.0
         most = self._decisions(_UPPER)[0].best(0.0).value
@@ -364,7 +364,7 @@ class BestFirstSearch:
         return dataclasses.replace(found, stops=stops)
 
     def within_budget(self, budget: int) -> tuple[list[Branch], float, float]:
-        """(the best set of at most `budget` entries that are open, its utility, what no set exceeds)."""
+        """Return the best set of at most `budget` open entries, its utility, and an upper bound."""
         decisions, branches = self._decisions(_LOWER)
         choice = best_within_budget(frontier_of(decisions), budget)
         most = frontier_of(self._decisions(_UPPER)[0]).upper_bound(budget)

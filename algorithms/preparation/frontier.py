@@ -209,7 +209,7 @@ class MemoryFrontier(Result):
 
     @public
     def plot(self, axes: Axes = None, *, most: checks.NonNegativeFloat | None = None) -> Any:
-        """Draws the utility of the best sets against their sizes, dotted where it is of the tree alone.
+        """Draw the utility of the best sets against their sizes, dotted where it is of the tree alone.
 
         Args:
           axes: matplotlib's, to draw on; None: those of a new figure.
@@ -473,7 +473,7 @@ def _knapsack(
     gap: float,
     most: int,
 ) -> tuple[int, np.ndarray, int]:
-    """(whether a set falls short of the curve by at most `gap`, the best of these, `BudgetChoice.open`).
+    """Return (whether a set is within `gap` of the curve, the best such one, `BudgetChoice.open`).
 
     A table has the least loss at each size, and what was picked for it. Table 0 belongs to what comes before
     the first information states, table e + 1 to entry e, and table E + 1 + I to information state I. Tables

@@ -1,4 +1,4 @@
-"""A book that is there already, judged: what it is worth, what it lacks, and what can go.
+"""Judgment of an existing book: its value, its holes, and the entries it can do without.
 
 The book is a memorization set S of the player's on a history tree, mostly one with menus, in which the book's
 own moves stand beside those that somebody better would memorize. Against a fixed opponent everything is a
@@ -230,7 +230,7 @@ class _Part:
 
     @classmethod
     def of(cls, whole: Decisions, base: npt.NDArray[np.bool_], allowed: npt.NDArray[np.bool_]) -> _Part:
-        """The part that `allowed` entries can reach, bool[E]; `base`, bool[E], a set that is memorized."""
+        """Return the part that `allowed` entries, bool[E], can reach; `base`, bool[E], is memorized."""
         infosets, first_entry, previous, entries, after = _select(whole.treeplex, base, allowed)
         part = Forest.of_player_0(first_entry, previous, whole.forest.penalties[whole.player])
         none = np.zeros(0)

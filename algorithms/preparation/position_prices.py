@@ -115,7 +115,7 @@ class PricedForest:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Closure:
-    """A set of nodes that is worth most, and why.
+    """A set of nodes of the greatest value, and the prices that prove it.
 
     Attributes:
       chosen: bool[n].
@@ -211,7 +211,7 @@ def add_no_more_than(program: ProgramBuilder, other: npt.NDArray[Any]) -> npt.ND
 def closure_frontier(
     forest: PricedForest, penalty: float
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Best sets for all penalties from `penalty` upwards.
+    """Return the best sets for all penalties from `penalty` upwards.
 
     Returns:
       (threshold: float64[n], the penalty at which a node leaves the set, 0 where it is not in the last one;

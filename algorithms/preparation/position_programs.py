@@ -54,7 +54,7 @@ _Flags = npt.NDArray[np.bool_]
 def best_closure_within_budget(
     frontier: MemoryFrontier, budget: int, clock: Clock
 ) -> tuple[npt.NDArray[np.float64], float]:
-    """(float64[E]: a set of most gain with at most `budget` >= 0 positions, what no set's gains exceed).
+    """Return a set of most gain with at most `budget` >= 0 positions, float64[E], and an upper bound.
 
     Args:
       frontier: of decisions on which positions have a price, and menus one entry.
@@ -102,7 +102,7 @@ def _solve_open(
     start: _Flags,
     clock: Clock,
 ) -> tuple[_Flags, float, bool]:
-    """(a set, what no set of the choices that lose at most `guess` gains more than, whether time was up)."""
+    """Return the best set whose choices lose at most `guess`, a bound on gains, and whether time was up."""
     value, _ = closures.values_at(forest, closure.price)
     loss, kept = np.empty((2, len(value)))
     _losses(forest.previous, value, loss, kept)
@@ -133,7 +133,7 @@ def _solve_open(
 def best_shared_entries(
     decisions: Decisions, price: float, budget: int | None, clock: Clock
 ) -> tuple[npt.NDArray[np.float64], float]:
-    """(float64[E]: a set of most gain, less prices, where a position has one entry; what no set exceeds).
+    """Return a set of most gain, less prices, where a position has one entry, float64[E], and an upper bound.
 
     Args:
       decisions: the player's; information states that share a price share the entry.
@@ -199,7 +199,7 @@ def _only(decisions: Decisions, allowed: _Flags) -> Decisions:
 
 
 def _may_pay(decisions: Decisions, place: npt.NDArray[np.int64], price: float) -> _Flags:
-    """bool[E]: the entries that can be worth something; `place` is each information state's position."""
+    """Return bool[E]: the entries that can pay; `place` is each information state's position."""
     tree = decisions.forest
     left: _Flags = tree.entry_player == decisions.player
     while True:

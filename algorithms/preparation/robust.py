@@ -128,7 +128,7 @@ class RobustPrecomputation(Result):
     budget: int | None = None
 
     def states(self) -> Iterator[MemorizedState]:
-        """The memorized states in the order of the tree, with reaches and gains against `nature`."""
+        """Yield the memorized states in the order of the tree, with reaches and gains against `nature`."""
         penalties = (self.penalty, math.inf) if self.player == 0 else (math.inf, self.penalty)
         tree = dataclasses.replace(self.tree, sigma=self.nature, penalties=penalties)
         yield from memorized_states(MetaStrategy.of_set(tree, self.player, self.memorization_set))
@@ -154,7 +154,7 @@ def robust_precomputation(
     *,
     budget: checks.NonNegativeInt | None = None,
 ) -> RobustPrecomputation:
-    """Compute the memorization set of `player` that is worth most against the worst of the opponents.
+    """Compute the memorization set of `player` with the greatest value against its worst opponent.
 
     Args:
       tree: of perfect information, on which only `player` memorizes: the opponent's penalty is infinite.
@@ -360,7 +360,7 @@ def _worth(turn: _Turn, pick: np.ndarray, r: int) -> float:
 
 @kernel
 def _thresholds(turn: _Turn, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """(float64[t], least values that all replies can have, growing; int64[width], the last for r entries).
+    """Return float64[t], growing least values of all replies, and int64[width], the last for r entries.
 
     The first is what they are worth at least in any case.
     """
@@ -428,7 +428,7 @@ def _convolve(turn: _Turn, least: float, wanted: np.ndarray, best: np.ndarray, p
 
 @kernel
 def _distribute(turn: _Turn, width: int, price: float) -> tuple[np.ndarray, np.ndarray]:
-    """(float64[width]: what at most 0, 1, ... entries are worth, float64[width]: the threshold for that).
+    """Return float64[width]: the values of at most 0, 1, ... entries, and float64[width]: their thresholds.
 
     A size that is not worth the price for each entry more than a smaller one may be left out.
     """

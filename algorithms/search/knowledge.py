@@ -101,7 +101,7 @@ def _open_lines(rows: int, columns: int, length: int) -> Evaluator:
 
 
 def _advancement(rows: int) -> Evaluator:
-    """Pieces of player 0 (b, moving down the text) less those of player 1 (w), weighted by rows gone.
+    """Return an evaluation: player 0's pieces (b, moving down the text) less player 1's (w), by rows gone.
 
     A piece that has gone k rows counts 1 + (k / (rows - 1))^2; the sum is divided by what both sides have.
     """

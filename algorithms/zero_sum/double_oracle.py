@@ -70,7 +70,7 @@ class DoubleOracle:
     name = DOUBLE_ORACLE
 
     def __init__(self, tree: HistoryTree, shares: tuple[float, float] = (1.0, 1.0)) -> None:
-        """Nothing is solved yet. shares: of games in which the players prepare, see `equilibrium_plans`."""
+        """Set up the first program. shares: in games with preparation, see `equilibrium_plans`."""
         self.tree = tree
         self.shares = shares
         self.iterations = 0
@@ -89,7 +89,7 @@ class DoubleOracle:
 
     @property
     def warms_up(self) -> bool:
-        """Whether the tree is so large that regret minimization goes before."""
+        """Return whether the tree is so large that regret minimization goes first."""
         return self.tree.may_stop and int(self.playing.sum()) > _SMALL
 
     @functools.cached_property
@@ -135,7 +135,7 @@ class DoubleOracle:
         self.iterations += 1
 
     def _allow(self, allowed: npt.NDArray[np.bool_]) -> None:
-        """The next program has these entries, or all where small programs do not pay."""
+        """Allow these entries in the next program, or all where small programs do not pay."""
         everything = int(self.playing.sum())
         many = _PART * everything < allowed.sum() and everything <= _MOST
         self.allowed = self.playing if many else allowed
@@ -152,7 +152,7 @@ class DoubleOracle:
         return self._pending
 
     def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:
-        """Those of the last program, or of the warm-up."""
+        """Return both players' strategies of the last program, or of the warm-up."""
         return strategies_of(self.tree, self.plan)
 
 
@@ -167,7 +167,7 @@ def grow(previous: np.ndarray, chosen: np.ndarray, allowed: np.ndarray) -> None:
 def restricted_tree(
     tree: HistoryTree, allowed: npt.NDArray[np.bool_], worth: npt.NDArray[np.float64]
 ) -> HistoryTree:
-    """The tree in which nothing but `allowed` may be memorized: an ordinary tree, small where these are few.
+    """Return the tree in which nothing but `allowed` may be memorized; it is small where these are few.
 
     Kept are the histories that lead to an information state at which something may be memorized, and what
     follows these directly. Both players play sigma from everything else on, so it is a leaf there, worth
@@ -240,7 +240,7 @@ def tree_of_part(
 def kept_histories(
     tree: HistoryTree, allowed: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """What `restricted_tree` keeps: (bool[m], bool[n] the histories where play goes on, bool[n] all)."""
+    """Return what `restricted_tree` keeps: bool[m], bool[n] (histories where play goes on), bool[n] (all)."""
     infosets = np.zeros(tree.num_infosets, bool)
     infosets[tree.entry_infoset[allowed]] = True
     inner = np.zeros(tree.num_histories, bool)

@@ -108,7 +108,7 @@ def meta_equilibrium(
 
 
 def _exact(tree: HistoryTree) -> float:
-    """The most NashConv that an exact equilibrium may show: a millionth of the least price, but for rounding.
+    """Return the most NashConv of an exact equilibrium: a millionth of the least price, besides rounding.
 
     NashConv itself is rounded. Where a hundredth of the price is no more than that, it cannot tell who should
     memorize what, and nothing counts: -inf.

@@ -162,7 +162,7 @@ class DecisionTree(NamedTuple):
 def _fold(
     parent: np.ndarray, infoset: np.ndarray, sigma: np.ndarray, edge: np.ndarray, weight: np.ndarray
 ) -> None:
-    """For each history: the edge taken at the last decision above it, and what lies between.
+    """Compute for each history the edge taken at the last decision above it, and what lies between.
 
     edge: the history that it leads to, 0 where no decision comes before. weight: the product of `sigma` over
     all edges in between that are no decision's.
@@ -187,7 +187,7 @@ def _starts(sizes: np.ndarray) -> np.ndarray:
 
 @kernel
 def _levels(parent: np.ndarray) -> np.ndarray:
-    """How many decisions come before each, number 0 among them."""
+    """Return the number of decisions before each, number 0 among them."""
     level = np.zeros(len(parent), np.int64)
     for h in range(1, len(parent)):
         level[h] = level[parent[h]] + 1

@@ -52,10 +52,10 @@ _Play = Callable[[HistoryTree, npt.NDArray[np.int64]], npt.NDArray[np.float64]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Refinement(Result):
-    """What certifies that strategies are an equilibrium of every proper subgame.
+    """A certificate that strategies are an equilibrium of every proper subgame.
 
     Attributes:
-      subgames: How many there are, the whole game among them, without those that chance never lets begin.
+      subgames: Their number, with the whole game and without those that chance never reaches.
       gap: The greatest NashConv of any of them: what both players could gain by best responses, added up, if
         play began there.
     """
@@ -136,7 +136,7 @@ def _side_by_side(
     inside: npt.NDArray[np.bool_],
     depth: npt.NDArray[np.int64],
 ) -> tuple[HistoryTree, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Parts as the branches of one chance move.
+    """Join parts as the branches of one chance move.
 
     Args:
       tree: the whole.
@@ -170,7 +170,7 @@ def _side_by_side(
 
 
 def _subgames(tree: HistoryTree) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(where the last proper subgame begins that each history is in, how many others that one waits for)."""
+    """Return the beginning of each history's last proper subgame, and how many others that one waits for."""
     begin, height = np.zeros((2, tree.num_histories), np.int64)
     _find(tree.arrays, tree.num_infosets, begin, height)
     return begin, height[begin]

@@ -74,7 +74,7 @@ MOST_ITERATIONS = 1_000_000
 
 
 class Rule(NamedTuple):
-    """One iteration's update rule.
+    """An update rule of one iteration.
 
     A regret r becomes max(r + gain, floor), then is multiplied by `positive` or `negative` as its sign is.
     The next strategy answers regrets to which the last gain is added `predict` times. `weight`: of this
@@ -120,7 +120,7 @@ class RegretState(NamedTuple):
 
     @classmethod
     def start(cls, tree: DecisionTree, current: npt.NDArray[np.float64]) -> RegretState:
-        """Before the first iteration."""
+        """Return the arrays before the first iteration."""
         n, slots, entries = len(tree.parent), len(tree.pre_leaves), len(current)
         memorize, stop, plans, plan = np.zeros((4, entries))
         goes_on, after = np.zeros((2, slots))
@@ -167,12 +167,12 @@ class RegretMinimization:
         return MetaStrategy(self.tree, 0, first), MetaStrategy(self.tree, 1, second)
 
     def learn(self, chosen: npt.NDArray[np.bool_]) -> bool:
-        """Best responses are nothing to it; it could always go on."""
+        """Return True: best responses add nothing, and it can always go on."""
         return True
 
 
 def update_rule(variant: str, t: int) -> Rule:
-    """What iteration t = 1, 2, ... does."""
+    """Return the update rule of iteration t = 1, 2, ..."""
     power = _DISCOUNTING.get(variant)
     return Rule(
         floor=0.0 if variant.endswith("+") else -math.inf,
@@ -225,7 +225,7 @@ def _turn(tree: DecisionTree, state: RegretState, player: int, rule: Rule) -> No
 
 @kernel
 def _first(firsts: np.ndarray | None, alone: np.uint64, k: np.uint64) -> np.uint64:
-    """firsts[k]; without menus what stands alone, a decision for its slot or a state for its entry."""
+    """Return firsts[k]; without menus `alone`, a decision for its slot or a state for its entry."""
     if firsts is None:
         return alone
     return np.uint64(firsts[k])
@@ -233,7 +233,7 @@ def _first(firsts: np.ndarray | None, alone: np.uint64, k: np.uint64) -> np.uint
 
 @kernel
 def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
-    """How many slots a decision has."""
+    """Return the number of slots of a decision."""
     if first_slot is None:
         return 1
     return int(first_slot[h + np.uint64(1)]) - int(first_slot[h])
@@ -241,7 +241,7 @@ def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
 
 @kernel
 def _row(rows: np.ndarray | None, k: int) -> Any:
-    """rows[k]; None where nobody stops."""
+    """Return rows[k]; None where nobody stops."""
     if rows is None:
         return None
     return rows[k]
@@ -249,7 +249,7 @@ def _row(rows: np.ndarray | None, k: int) -> Any:
 
 @kernel
 def _at(array: np.ndarray | None, h: np.uint64, otherwise: float) -> Any:
-    """array[h]; `otherwise` where nobody stops."""
+    """Return array[h]; `otherwise` where nobody stops."""
     if array is None:
         return otherwise
     return array[h]
@@ -257,21 +257,21 @@ def _at(array: np.ndarray | None, h: np.uint64, otherwise: float) -> Any:
 
 @kernel
 def _put(array: np.ndarray | None, h: np.uint64, value: float) -> None:
-    """array[h] = value; nothing where nobody stops."""
+    """Set array[h] = value; do nothing where nobody stops."""
     if array is not None:
         array[h] = value
 
 
 @kernel
 def _add(array: np.ndarray | None, h: np.uint64, value: float) -> None:
-    """array[h] += value; nothing where nobody stops."""
+    """Add value to array[h]; do nothing where nobody stops."""
     if array is not None:
         array[h] += value
 
 
 @kernel
 def _down(tree: DecisionTree, state: RegretState, player: int) -> None:
-    """The opponent's contribution and the player's plan."""
+    """Pass the opponent's contribution and the player's plan down the tree."""
     parents, slots, infosets, previous = tree.parent, tree.parent_slot, tree.infoset, tree.previous
     runs, status = tree.runs, tree.status
     first_slot, first_entry, sigma, sigma_pre = tree.first_slot, tree.first_entry, tree.sigma, tree.sigma_pre
@@ -310,7 +310,7 @@ def _down(tree: DecisionTree, state: RegretState, player: int) -> None:
 
 @kernel
 def _up(tree: DecisionTree, state: RegretState, player: int, rule: Rule) -> None:
-    """Values and updates."""
+    """Pass values up the tree and update regrets."""
     parents, slots, infosets, status = tree.parent, tree.parent_slot, tree.infoset, tree.status
     first_slot, first_entry, prices, sigma = tree.first_slot, tree.first_entry, tree.price, tree.sigma
     sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, _row(tree.own_reach, player)

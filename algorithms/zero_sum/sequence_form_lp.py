@@ -47,7 +47,7 @@ _DEAREST = 4.0  # times the tree's scale: what costs more than that is not memor
 
 
 class PlanBasis(NamedTuple):
-    """Where the simplex method ended on a tree, or may begin: HiGHS's numbers, see `algorithms.programs`.
+    """A basis of the simplex method on a tree, by HiGHS's numbers: see `algorithms.programs`.
 
     Attributes:
       entries: int8[E]. Of player 0's entries x(e), of player 1's their constraint.
@@ -59,7 +59,7 @@ class PlanBasis(NamedTuple):
 
     @classmethod
     def of_sets(cls, tree: HistoryTree, members: npt.NDArray[np.bool_]) -> PlanBasis:
-        """Each player memorizes a set. members: bool[E], the entries in them.
+        """Return the basis at which each player memorizes a set. members: bool[E], the entries in them.
 
         Then each x(e) in the set is as large as what bounds it, the sum of its menu or 1, and player 1's
         constraints hold as equations in its set, which say what t(J) is there.
@@ -178,7 +178,7 @@ class EntryMatrices(NamedTuple):
 
     @classmethod
     def of(cls, tree: HistoryTree, entries: npt.NDArray[np.int64]) -> EntryMatrices:
-        """Of a player's entries, increasing."""
+        """Build the matrices of a player's entries, increasing."""
         infosets, row = np.unique(tree.entry_infoset[entries], return_inverse=True)
         previous = tree.previous[infosets]
         shape, column = (len(infosets), len(entries)), _index(entries, tree.num_entries)
@@ -224,7 +224,7 @@ def _stops(
     player: int,
     leaves: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, coefficient) of each time at which the player may stop before a leaf, and of never.
+    """Return (row, column, coefficient) of each chance of the player to stop before a leaf, and of never.
 
     own_reach: float64[n], the product of the player's sigma_pre. column: int64[E], where each of its entries
     stands in the matrix. last: int64[n], the column of its last entry before h, 0 for none.

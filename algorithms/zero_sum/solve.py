@@ -95,7 +95,7 @@ class Equilibrium(Solved):
     refinement: Refinement | None = dataclasses.field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        """One line: the game, its value, how nearly it is an equilibrium, and how it was found."""
+        """Return one line: game, value, NashConv, and how it was found."""
         value, nash_conv = round(self.value, 12) + 0.0, max(self.nash_conv, 0.0)  # no -1e-17
         return (
             f"Equilibrium({self.tree.game_string}, value={value:.10g}, nash_conv={nash_conv:.2g}, "
@@ -112,7 +112,7 @@ class Equilibrium(Solved):
 
     @public
     def realization_plan(self, player: checks.Player) -> scipy.sparse.coo_array:
-        """A player's realization plan: sparse, 1 x E over the entries of the tree, those of the other 0.
+        """Return a player's realization plan: sparse, 1 x E over the tree's entries, 0 at the other's.
 
         Entry e is action `tree.entry_action[e]` at information state `tree.entry_infoset[e]`.
         """
@@ -197,7 +197,7 @@ def solve(
 
 
 def backward_induction(tree: HistoryTree) -> tuple[MetaStrategy, MetaStrategy]:
-    """A subgame-perfect equilibrium of a game of perfect information; of actions that are alike, the first.
+    """Return a subgame-perfect equilibrium of a game of perfect information; of ties, the first action.
 
     Args:
       tree: of the game alone.
@@ -269,7 +269,7 @@ def best_response(game: AnyGame, policy: Policies, player: checks.Player) -> Bes
 
 @public
 def nash_conv(game: AnyGame, policy: Policies) -> float:
-    """What both players could gain by best responses to a policy, added up; twice its exploitability.
+    """Return both players' gains by best responses to a policy, added up; twice its exploitability.
 
     Args:
       game: as for `solve`, of any sum.

@@ -55,7 +55,7 @@ def size_text(size: float) -> str:
 
 
 def check_memory(value: Any, name: str) -> float:
-    """What `Memory` is in bytes.
+    """Return a `Memory` limit in bytes.
 
     Raises:
       ValueError: it is no such limit.

@@ -1,4 +1,4 @@
-"""How a game is to be expanded, checked: what `HistoryTree.from_game` was given."""
+"""Options of an expansion, checked: the arguments of `HistoryTree.from_game`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Price = Annotated[str, checks.one_of(("infosets", "positions"))]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExpansionOptions:
-    """How to expand, checked; see `HistoryTree.from_game` for the meaning of each.
+    """Options of an expansion, checked; see `HistoryTree.from_game` for the meaning of each.
 
-    Of a player who is never asked, policies are None. `mixture` is a player whose sigma is drawn once per
+    Policies of a player who is never asked are None. `mixture` is a player whose sigma is drawn once per
     game; then each component may have a leaf value.
     """
 
@@ -50,7 +50,7 @@ class ExpansionOptions:
     value_of: int | None = None  # see `HistoryTree`
 
     def advice(self) -> str:
-        """What may be changed about a tree that is too large, before what limits it; see `MemoryMeter`."""
+        """Return changes that make a tree smaller, worded to precede the limit; see `MemoryMeter`."""
         if self.stop_value == NEVER:
             return ""
         changes = ["raise the penalties"]
@@ -80,7 +80,7 @@ def mixture_of(
 
 
 def leaf_values_of(leaf_value: Any, mixture: tuple[int, MixturePolicy] | None) -> tuple[LeafValues, ...]:
-    """One leaf value, or one for each component of a mixture, on whom it depends what play is worth."""
+    """Return the leaf value, one for each component of a mixture, since values depend on the component."""
     count = 1 if mixture is None else len(mixture[1].weights)
     if isinstance(leaf_value, list | tuple) and mixture is not None:
         if len(leaf_value) != count:
@@ -120,7 +120,7 @@ def key_of(
 
 
 def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
-    """The same function, which says so where its answer cannot be looked up."""
+    """Return the function with an error that names a state whose key cannot be hashed."""
 
     def key(state: Any) -> Hashable:
         answer = position_key(state)

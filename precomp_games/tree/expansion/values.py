@@ -1,6 +1,6 @@
-"""What the histories of a tree in the making are worth: asked once for each position of a level.
+"""Values of the histories of a tree in the making: computed once for each position of a level.
 
-Against a mixed opponent a position may be worth something else against each component. Histories then have
+Against a mixed opponent a position may have a different value against each component. Histories then have
 the mean, by their own posteriors.
 """
 
@@ -145,7 +145,7 @@ class TreeValues:
 
 
 def _against(options: ExpansionOptions, number: int) -> tuple[BatchPolicies, tuple[str, str]]:
-    """What is played on by against a component, and what errors call the sigma of each player there."""
+    """Return the sigma of each player against a component, and the names of these policies in errors."""
     sigma, names = list(options.sigma), ["sigma[0]", "sigma[1]"]
     if options.mixture is not None:
         player, mixture = options.mixture
