@@ -1,4 +1,4 @@
-r"""Find the positions worth memorizing against a fixed opponent, in any two-player OpenSpiel game.
+r"""Finds the positions worth memorizing against a fixed opponent, in any two-player OpenSpiel game.
 
   python examples/best_precomputation.py --game=kuhn_poker --sigma=uniform \
       --sigma_pre="cfr(iterations=300)" --penalty=0.01

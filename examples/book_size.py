@@ -1,4 +1,4 @@
-r"""Compare the scores of books of several sizes with those of controls of the same size.
+r"""Compares the scores of books of several sizes with those of controls of the same size.
 
   python examples/book_size.py --sizes=10,25,50,100 --games=200 --output_dir=output/book_size
 

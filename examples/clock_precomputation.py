@@ -1,4 +1,4 @@
-r"""Compute the worth of preparation that also saves time. Example 2 of the precomputation paper.
+r"""Computes the worth of preparation that also saves time. Example 2 of the precomputation paper.
 
 Each player has a time for the whole game, in ticks, and loses when it has run out. A move that is searched
 takes time; a memorized one takes none, so that more is left for the moves that follow. For several times of

@@ -1,4 +1,4 @@
-r"""Measure the welfare that safe resolving gains, and its speed. Table 1 and Figure 2 of the paper.
+r"""Measures the welfare that safe resolving gains, and its speed. Table 1 and Figure 2 of the paper.
 
   python examples/efce_resolving.py --output_dir=output/efce
   python examples/efce_resolving.py --rows=1,2,3,4 --seeds=10 --stitch=2 --figure=med,large

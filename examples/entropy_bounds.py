@@ -1,4 +1,4 @@
-r"""Compare the protection that randomness gives with the protection that the entropy bounds prove.
+r"""Compares the protection that randomness gives with the protection that the entropy bounds prove.
 
 For several r, an opponent who plays Softmax(score / r): what Theorem 1 of the precomputation paper promises
 who prepares, what its construction (learn what leads to the likeliest advantages) is really worth, and the

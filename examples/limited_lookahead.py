@@ -1,4 +1,4 @@
-r"""Compute the gain from knowing that the opponent looks only a few moves ahead.
+r"""Computes the gain from knowing that the opponent looks only a few moves ahead.
 
   python examples/limited_lookahead.py                          # Kuhn and KJ poker, 10 draws: a minute
   python examples/limited_lookahead.py --draws=100              # the paper's Figures 6 and 7: minutes

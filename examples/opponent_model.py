@@ -1,4 +1,4 @@
-r"""Measure how well models of a person predict later games: bits a move and first guesses, by ply.
+r"""Measures how well models of a person predict later games: bits a move and first guesses, by ply.
 
   python examples/opponent_model.py --games=karpov.pgn --player="Karpov Anatoli" --population=others.pgn \
       --since=1980 --until=1996

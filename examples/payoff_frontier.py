@@ -1,4 +1,4 @@
-r"""Which utilities can a mediator lead two players to? The polygons of correlated equilibria.
+r"""Computes the utilities that a mediator can lead two players to: the polygons of correlated equilibria.
 
   python examples/payoff_frontier.py
   python examples/payoff_frontier.py --game='sheriff(max_bribe=2,num_rounds=1)' --objective=smaller

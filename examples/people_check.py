@@ -1,4 +1,4 @@
-r"""Do people do what models of them say? Replies, values, clocks and choices, on games that took no part.
+r"""Checks models of people by games that took no part in them: replies, values, clocks and choices.
 
   python examples/people_check.py --games=club.pgn --player="A Friend" --maia=networks
 

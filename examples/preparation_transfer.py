@@ -1,4 +1,4 @@
-r"""Do books against a person hold later? Fits on games up to a year, prepares, and judges by the years after.
+r"""Tests if books against a person hold later: fits to games up to a year, judges by the years after.
 
   python examples/preparation_transfer.py --games=karpov.pgn --player="Karpov Anatoli" \
       --population=championships.pgn --since=1981 --until=1995 --sizes=25,50,100,200,400 --penalty=1e-4

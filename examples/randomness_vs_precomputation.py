@@ -1,4 +1,4 @@
-r"""Measure how far randomness protects against preparation. Figure 1 of the precomputation paper.
+r"""Measures how far randomness protects against preparation. Figure 1 of the precomputation paper.
 
 For either side and for r = 0.1, 0.2, ..., 1638.4 centipawns: the utility of the best book against an
 opponent who plays Softmax(cp / r), and how many positions it has. Every distinct position is searched once

@@ -1,4 +1,4 @@
-"""What tests need: a UCI engine, a browser; and which of them run (tests/tiers.py)."""
+"""Fixtures of all tests, such as a UCI engine and a browser, and the choice of tests (tests/tiers.py)."""
 
 import os
 
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What imports and the collection have made stays to the end: Python need not look through it again."""
+    """Keep objects of imports and the collection out of garbage collection, since they stay to the end."""
     gc.freeze()
 
 

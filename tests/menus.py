@@ -95,7 +95,7 @@ def kuhn_tree() -> HistoryTree:
 
 
 def weight_of(game: pyspiel.Game, seed: int) -> Any:
-    """How many penalties each information state costs: some of them none."""
+    """Return a function from states to memory costs in penalties; some information states cost none."""
 
     def weight(state: Any) -> float:
         player = state.current_player()
@@ -219,7 +219,7 @@ def meta_case(seed: int) -> MetaCase | None:
 
 
 def meta_cases(count: int) -> list[MetaCase]:
-    """Those among the first `count` random meta-games that are small enough."""
+    """Return the random meta-games that are small enough, of the first `count`."""
     return [case for seed in range(count) if (case := meta_case(seed))]
 
 

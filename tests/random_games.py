@@ -93,7 +93,7 @@ def _node(
 
 @functools.cache
 def _position(seed: int, width: int, path: bytes) -> tuple[int, ...]:
-    """What a history leads to: one of `width` positions of its level, or itself."""
+    """Return the position after a history: one of `width` of its level, or the history itself."""
     if not width:
         return tuple(path)
     if not path:
@@ -114,7 +114,7 @@ class RandomTreeState(pyspiel.State):
         return _node(self.settings, self.position(), len(self.path))
 
     def position(self) -> tuple[int, ...]:
-        """What all that follows depends on."""
+        """Return the position, on which all that follows depends."""
         return _position(self.settings[0], self.width, self.path)
 
     def current_player(self) -> int:
@@ -178,7 +178,7 @@ class EfgText:
         self.lines.append(f'p "" {player} {infoset} "" {{ {labels} }} 0')
 
     def leaf(self, utility: float, other: float | None = None) -> None:
-        """What is not said is the opposite."""
+        """Write a leaf; without `other`, player 2's utility is the negative of player 1's."""
         self._outcomes += 1
         other = -utility if other is None else other
         self.lines.append(f't "" {self._outcomes} "" {{ {utility} {other} }}')

@@ -18,7 +18,7 @@ Policy = Callable[[Any], dict[int, float]]
 
 
 def information_state(game: pyspiel.Game, state: Any, player: int) -> str:
-    """What a memorized state is: a history, or an information state where information is imperfect."""
+    """Return a memorized state's name: a history, or an information state if information is imperfect."""
     if game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION:
         return str(state.history())
     return str(state.information_state_string(player))
@@ -81,7 +81,7 @@ def _turns(game: pyspiel.Game, player: int) -> dict[str, tuple[_Node, tuple[str,
 
 
 def last_steps(game: pyspiel.Game, player: int) -> dict[str, tuple[str, int] | None]:
-    """What a player did last before each of its information states: where, and which action."""
+    """Return a player's last step before each of its information states: where, and which action."""
     return {name: last for name, (_, last) in _turns(game, player).items()}
 
 
@@ -91,7 +91,7 @@ def predecessors(game: pyspiel.Game, player: int) -> dict[str, str | None]:
 
 
 def positions(game: pyspiel.Game, player: int) -> dict[str, str]:
-    """What the states of each information state of a player look like, str(state)."""
+    """Return the text of the states of each information state of a player, str(state)."""
     return {name: str(node.state) for name, (node, _) in _turns(game, player).items()}
 
 
@@ -106,7 +106,7 @@ def states(game: pyspiel.Game) -> Iterator[Any]:
 
 
 def play_value(state: Any, policies: Sequence[Policy], player: int = 0, power: int = 1) -> float:
-    """What a player gets on average, or the mean of a power of it, if both play these from a state on."""
+    """Return a player's mean utility, or the mean of a power of it, if both play these from a state on."""
     if state.is_terminal():
         return float(state.returns()[player]) ** power
     mover = state.current_player()
@@ -120,7 +120,7 @@ Options = Callable[[str], list[tuple[Any, list[str]]]]
 
 
 def _count(names: Sequence[str], options: Options) -> int:
-    """How many ways there are to choose at some of these information states, and of what follows them."""
+    """Count the ways to choose at any of these information states, and at those that follow."""
     return math.prod(1 + sum(_count(after, options) for _, after in options(name)) for name in names)
 
 
@@ -217,7 +217,7 @@ def utilities(
 def own_utilities(
     game: pyspiel.Game, player: int, sets: Sequence[frozenset[str]], pre: Any, sigma: Any
 ) -> np.ndarray:
-    """What each set of a player's gives that player, where the opponent memorizes nothing."""
+    """Return a player's utility of each of its sets, if the opponent memorizes nothing."""
     nothing = [frozenset[str]()]
     return _own(
         game, player, utilities(game, (sets, nothing) if player == 0 else (nothing, sets), pre, sigma)
@@ -300,7 +300,7 @@ def utilities_of_choices(
 def own_utilities_of_choices(
     game: pyspiel.Game, player: int, choices: Sequence[Choices], sigma: Any
 ) -> np.ndarray:
-    """What each of a player's choices gives that player, where the opponent memorizes nothing."""
+    """Return a player's utility of each of its choices, if the opponent memorizes nothing."""
     nothing: list[Choices] = [{}]
     pair = (choices, nothing) if player == 0 else (nothing, choices)
     return _own(game, player, utilities_of_choices(game, pair, sigma))

@@ -1,4 +1,4 @@
-"""What the library shows of work that takes long, as tests see it."""
+"""Progress that the library shows of long work, as tests see it."""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What signatures say about arguments: `precomp_games._support.checks`."""
+"""Checks of arguments by signatures: `precomp_games._support.checks`."""
 
 import dataclasses
 import importlib

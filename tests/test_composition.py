@@ -144,7 +144,7 @@ def exact(name: str) -> Any:
 
 @functools.cache
 def names_of(name: str, form: str) -> dict[str, Any]:
-    """What calls are evaluated with: OpenSpiel's modules, the game, and what is made of it."""
+    """Return the names in calls that are evaluated: OpenSpiel's modules, the game, and things made of it."""
     game = MetaPrecomputationGame(tree_of(name), form)
     return {
         **{module: algorithm(module) for module in _ALGORITHMS},
@@ -252,7 +252,7 @@ def play_episodes(environment: Any, agents: list[Any], episodes: int) -> None:
 
 
 def learned_row(agents: list[Any], state: Any) -> dict[int, float]:
-    """What an agent has learned to play; of NFSP, its average policy."""
+    """Return an agent's learned policy in a state; for NFSP, its average policy."""
     player, legal = state.current_player(), state.legal_actions()
     seen: dict[str, Any] = {
         "current_player": player,
@@ -275,7 +275,7 @@ def normalized(row: dict[int, float]) -> dict[int, float]:
 
 
 def learn(row: Row, form: str, seed: int = SEED) -> Any:
-    """What agents learn by playing against each other on the Kuhn meta-game measures as this on the tree."""
+    """Let agents learn by playing each other on the Kuhn meta-game, and measure the result on the tree."""
     call, names = called(row), names_of(KUHN, form) | {"seed": seed}
     if "nfsp" in call or "deep_cfr" in call:  # which the library does without
         pytest.importorskip("jax")
@@ -351,7 +351,7 @@ def test_evaluators_agree(row: Row) -> None:
 
 
 def test_the_equilibrium_is_one() -> None:
-    """What the evaluators are held against is the value, where the equilibrium plays."""
+    """The reference of the evaluators is an equilibrium, and its value the game's."""
     for name in GAMES:
         found, measured = exact(name), meta_exploitability(tree_of(name), exact(name).strategies)
         assert measured.nash_conv <= 1e-9

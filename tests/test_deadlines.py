@@ -102,7 +102,7 @@ def test_samples_are_drawn_and_in_their_order(clock, end):
 
 
 def test_no_search_is_begun_when_time_is_up(tmp_path, clock):
-    """What was begun is finished and kept, by programs that search for a tree and for single positions."""
+    """Searches that were begun are finished and kept, for a tree and for single positions."""
     epds = [f"4k3/8/8/8/8/8/8/{k or ''}K{7 - k or ''} w - -" for k in range(8)]
     command = [sys.executable, fake_engine.__file__]
     with EvaluationStore(tmp_path / "store.sqlite") as store, EnginePool(command, workers=1) as pool:

@@ -1,4 +1,4 @@
-"""What numba compiled is found again by what it was made of, wherever that stands."""
+"""Compiled kernels of numba are found again by their source, wherever the source is."""
 
 import importlib
 import os

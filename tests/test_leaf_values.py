@@ -1,4 +1,4 @@
-"""What leaves are worth: exactly, from roll-outs, and by a user's function."""
+"""Leaf values: exact, from roll-outs, and by a user's function."""
 
 import math
 

@@ -43,7 +43,7 @@ def test_the_default_is_a_share_of_what_there_is(monkeypatch):
 
 
 def test_limits_of_control_groups(tmp_path, monkeypatch):
-    """Those of version 1 and of version 2, of the group and of what it is in."""
+    """Limits of both versions of control groups hold, of the group itself and of the groups around it."""
     groups = tmp_path / "groups"
     monkeypatch.setattr(memory, "_CGROUPS", groups)
     (tmp_path / "memory.max").write_text("7")  # of no group

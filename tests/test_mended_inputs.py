@@ -1,4 +1,4 @@
-"""What fuzzing has found, each with a small input that did it."""
+"""Faults that fuzzing has found, each with a small input that did it."""
 
 import contextlib
 import dataclasses
@@ -49,7 +49,7 @@ def memory_of_at_most(size):
 
 @contextlib.contextmanager
 def one_short_line(match, kind=ValueError):
-    """What is refused here is refused in one line that a terminal can show."""
+    """Expect an error of one line that a terminal can show."""
     with pytest.raises(kind, match=match) as refused:
         yield
     assert len(str(refused.value)) < 1500 and str(refused.value).isprintable()
@@ -304,7 +304,7 @@ def test_messages_are_one_printable_line():
 
 
 def _engine(request, data):
-    """How often an engine that says this and ends was started, so far."""
+    """Return how often an engine that prints this data and ends was started."""
     starts = []
 
     def said():

@@ -77,7 +77,7 @@ class Case:
         return np.array([reference.own_utilities(self.game, self.player, sets, pre, pair) for pair in pairs])
 
     def _evaluated(self, sets, k, value):
-        """What sets are worth against component k where stopping is evaluated, from the definition."""
+        """Return the value of sets against component k with evaluated stops, from the definition."""
 
         def worth(state, chosen):
             if state.is_terminal():

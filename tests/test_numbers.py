@@ -1,4 +1,4 @@
-"""What stands for numbers and what does not: kinds of arrays, bytes, what is beyond floats, a range of 0."""
+"""Values accepted and refused as numbers: kinds of arrays, bytes, numbers beyond floats, a range of 0."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What holds for the package as a whole: names, imports, documentation, size."""
+"""Properties of the package as a whole: names, imports, documentation, size."""
 
 import ast
 import functools
@@ -41,7 +41,7 @@ _SOURCES = _sources()
 
 @functools.cache
 def _tree(module: str) -> ast.Module:
-    """What a module says; parsing all of them takes a second, which the collection of tests need not wait."""
+    """Parse a module when it is asked for, since parsing all of them would delay the collection of tests."""
     path = _SOURCES[module]
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
@@ -57,7 +57,7 @@ def _origin(module: str, node: ast.ImportFrom) -> str:
 
 
 def _imports(module: str) -> Iterator[str]:
-    """What `module` imports anywhere in it, functions and `if TYPE_CHECKING` included."""
+    """Yield the names that `module` imports anywhere, in functions and under `if TYPE_CHECKING` as well."""
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -97,7 +97,7 @@ _FLOORS = (
 
 
 def _floor(name: str) -> int:
-    """Where a dotted name stands in `_FLOORS`; -1 for what stands in none, as faces do."""
+    """Return the index of a dotted name's package in `_FLOORS`; -1 if it is in none, as faces are."""
     return next(
         (k for k, floor in enumerate(_FLOORS) if f"{name}.".startswith(f"precomp_games.{floor}.")), -1
     )
@@ -242,12 +242,12 @@ def test_no_modules_import_each_other_in_a_circle():
 
 
 def _is_of_commands(name: str) -> bool:
-    """Whether a dotted name is of the package of commands, which examples share much with."""
+    """Return whether a dotted name is in the package of commands, which examples share much with."""
     return f"{name}.".startswith("precomp_games.commands.")
 
 
 def _reached(example: ast.Module) -> Iterator[str]:
-    """What an example imports of the project that no face has in its `__all__`, and that is no command's."""
+    """Yield an example's imports from the project that are in no face's `__all__` and no command's."""
     for node in ast.walk(example):
         match node:
             case ast.Import(names=aliases):
@@ -265,7 +265,7 @@ def _reached(example: ast.Module) -> Iterator[str]:
 
 
 def _first_import(example: str) -> str:
-    """What an example imports first of all that is not Python's own, followed through the other examples."""
+    """Return an example's first import outside of Python's own, followed through the other examples."""
     tree = ast.parse((_ROOT / "examples" / f"{example}.py").read_text(encoding="utf-8"))
     names = [name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names]
     first = next(name for name in names if name not in sys.stdlib_module_names)

@@ -28,7 +28,7 @@ from tests.random_games import EfgText, policy_pairs, random_tree, sides, unifor
 
 
 def _state(actions=(0, 1, 2)):
-    """What `policy_rows` needs of a state."""
+    """Return a state with as much as `policy_rows` needs."""
     return SimpleNamespace(legal_actions=lambda: list(actions), history_str=lambda: "h")
 
 

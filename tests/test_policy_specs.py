@@ -30,7 +30,7 @@ def kuhn():
 
 @pytest.fixture
 def registry(monkeypatch):
-    """What a test registers goes with it."""
+    """Undo a test's registrations at its end."""
     monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
 
 

@@ -1,4 +1,4 @@
-"""What results have in common: one line, a small table, a frame, JSON, and plots."""
+"""Properties that all results share: one line, a small table, a frame, JSON, and plots."""
 
 import dataclasses
 import functools

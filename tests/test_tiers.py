@@ -1,4 +1,4 @@
-"""What tests cost is known of tests that there are, and what costs much says why."""
+"""Measured costs belong to existing tests, and tests that cost much give a reason."""
 
 from tests import tiers
 
@@ -24,7 +24,7 @@ def test_what_is_measured_is_there():
 
 
 class _Item:
-    """What `few` asks of a test."""
+    """A stand-in for a test, with as much as `few` needs."""
 
     def __init__(self, name: str, *markers: str) -> None:
         self.nodeid, self._markers = name, markers

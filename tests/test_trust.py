@@ -1,4 +1,4 @@
-"""What is read from a file names nothing that is run, opened or written: the rule, and what broke it once."""
+"""Nothing that a file names is run, opened or written: the rule, and inputs that broke it once."""
 
 import dataclasses
 import importlib
@@ -187,7 +187,7 @@ def test_an_earlier_match_is_put_aside_by_number(tmp_path):
     ("name", "size", "whole"), [("games.pgn", -5, 1), ("games.pgn", 70, 0), ("last.pgn", 100, 0)]
 )
 def test_a_sparring_goes_on_behind_its_last_whole_game(name, size, whole, tmp_path):
-    """What is cut off is told in one line, and played again."""
+    """A game that is cut off is reported in one line and played again."""
     before = left("spar")[name]
     said = resume("spar", tmp_path, {name: before[:size]})
     assert f"{name} ended amid a game: its last " in said and said.count("ended amid") == 1
@@ -213,7 +213,7 @@ def test_games_are_not_written_through_links(name, tmp_path):
 @pytest.mark.seconds("each field of a folder's state, and each kind of JSON in its place")
 @pytest.mark.parametrize("name", ["spar", "report"])
 def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name, tmp_path, cases):
-    """What is read can be shown, and written again."""
+    """A result that is read can be shown, and written again."""
     told = json.loads(left(name)["result.json"])
     places = list(_places(told))
     path = tmp_path / "result.json"

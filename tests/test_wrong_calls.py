@@ -38,7 +38,7 @@ def _at_most(seconds):
 
 
 def _accepted(call):
-    """What a function takes, or refuses in other words than it should, of what it cannot take."""
+    """Yield wrong arguments that a function accepts, or refuses in other words than it should."""
     for argument, wrong in wrong_values(call):
         what = f"{call.name}: {argument}={str(wrong)[:60]!r} ({type(wrong).__name__})"
         try:
@@ -88,7 +88,7 @@ def _of_numpy(value):
 
 @pytest.mark.parametrize("face", FACES)
 def test_objects_keep_plain_numbers(face):
-    """What was given as numpy's number is Python's in what is made of it."""
+    """Numbers of numpy's that are passed in are Python's in the objects made of them."""
     for call in calls(face):
         parameters = inspect.signature(call.function).parameters.values()
         given = {each.name: each.default for each in parameters if each.default is not each.empty} | call.good

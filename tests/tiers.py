@@ -50,7 +50,7 @@ def configure(config: pytest.Config) -> None:
 
 
 def seconds_of(items: Sequence[pytest.Item]) -> dict[str, float]:
-    """What tests cost, by their names."""
+    """Return the cost of tests in seconds, by their names."""
     measured = kept()
     return {item.nodeid: measured.get(item.nodeid, _UNKNOWN) for item in items}
 
@@ -105,7 +105,7 @@ def _file(item: pytest.Item) -> str:
 
 @pytest.fixture(scope="session")
 def cases(pytestconfig: pytest.Config) -> Callable[[int], int]:
-    """How many of so many cases a loop runs."""
+    """Return a function from a loop's number of cases to the number that is run."""
     part = _PART if _in_part(pytestconfig) else 1
     return lambda count: math.ceil(count / part)
 
@@ -118,13 +118,13 @@ def _in_part(config: pytest.Config) -> bool:
 
 
 def kept() -> dict[str, float]:
-    """What tests cost; what is not there costs little, or is new."""
+    """Return the measured costs of tests in seconds; tests that are missing cost little, or are new."""
     files = json.loads(_FILE.read_text(encoding="utf-8")) if _FILE.exists() else {}
     return {f"{file}::{test}": seconds for file, tests in files.items() for test, seconds in tests.items()}
 
 
 def is_there(test: str) -> bool:
-    """Whether there is a function of this name in its file; cases are another matter."""
+    """Return whether a test's function is in its file; its cases are not looked at."""
     file, _, name = test.partition("::")
     path, function = _FILE.parents[1] / file, name.partition("[")[0]
     return path.exists() and f"def {function}(" in path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What users receive from the solvers of this package is on its face, or described beside it in the API."""
+"""Types that solvers of this package return are on its face, or described beside it in the API."""
 
 import dataclasses
 import importlib
@@ -16,7 +16,7 @@ _PAGE = pathlib.Path(__file__).parents[2] / "docs" / "api" / "algorithms.md"
 
 
 def _ours(thing) -> bool:
-    """Whether something is defined in this package; `search` and the like have faces of their own.
+    """Return whether a thing is defined in this package; `search` and the like have faces of their own.
 
     What a solver finds is the model's `MetaStrategy`, and is imported where the solver is.
     """

@@ -45,7 +45,7 @@ def tree(request):
 
 
 def _same(one, two):
-    """Whether two results are equal, arrays and trees included."""
+    """Return whether two results are equal, arrays and trees included."""
     if isinstance(one, HistoryTree):
         return one.fingerprint == two.fingerprint and one.penalties == two.penalties
     if dataclasses.is_dataclass(one):

@@ -104,7 +104,7 @@ def _worth(scale: float) -> Any:
 
 
 def _against_a_fixed_opponent(case: _Case, scale: float) -> Answers:
-    """What one player's preparation is worth, by all solvers."""
+    """Return the values of one player's preparation, by all solvers."""
     tree, player = case.tree(scale, alone=True), case.player
     penalty, found = tree.penalties[player], Answers()
     for price in ("infosets", "positions") if case.kind == "positions" else ("infosets",):

@@ -32,7 +32,7 @@ def ranked(board: chess.Board, depth: int) -> list[chess.Move]:
 
 
 def remembered(searched: list[str]) -> str:
-    """What it plays, of a list of FENs of which the last is to be searched now."""
+    """Return the engine's move, by a list of FENs of which the last is to be searched now."""
     moves = sorted(m.uci() for m in chess.Board(searched[-1]).legal_moves)
     return moves[zlib.crc32(" ".join(searched).encode()) % len(moves)]
 
@@ -47,7 +47,7 @@ def hang() -> None:
 
 
 def use_up(path: str, times: int) -> bool:
-    """Whether a fault is still due: one byte in the file for each that happened."""
+    """Return whether a fault is still due: the file has one byte for each that happened."""
     with open(path, "ab") as file:
         if file.tell() >= times:
             return False

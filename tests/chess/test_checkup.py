@@ -1,4 +1,4 @@
-"""What an engine cannot do is told at the start, all at once, with the flags that help."""
+"""Everything that an engine cannot do is reported at the start, at once, with the flags that help."""
 
 import dataclasses
 import shlex

@@ -1,4 +1,4 @@
-"""How far a model of a person is to distrust itself: by the formula, on games written here."""
+"""Distrust fitted to a person's games: by the formula, on games written here."""
 
 import math
 

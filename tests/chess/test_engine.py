@@ -69,7 +69,7 @@ EPDS = opening_positions(24)
 
 
 def expected(epd: str, multipv: int) -> SearchResult:
-    """What the fake engine's last finished iteration says."""
+    """Return the result of the fake engine's last finished iteration."""
     board = chess.Board(epd + " 0 1")
     moves = fake_engine.ranked(board, 3)[:multipv]
     lines = tuple(Line(m.uci(), fake_engine.score(board, m, 3), None) for m in moves)
@@ -87,7 +87,7 @@ def pids(pool: EnginePool) -> list[int]:
 
 
 def gone(pid: int, seconds: float = 10.0) -> bool:
-    """Whether a process ends, and leaves no zombie of ours."""
+    """Return whether a process ends in time and leaves no zombie of ours."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:

@@ -1,4 +1,4 @@
-"""How random a player is: what was simulated is found again, and intervals hold as often as they say."""
+"""Estimates of a player's randomness: simulated values are found again, and intervals cover them."""
 
 import dataclasses
 import math

@@ -16,7 +16,7 @@ from tests.chess.test_book import RANDOM_BOOKS, book_of, entry, random_book, sma
 
 
 def exits_of(book, seed=0):
-    """Where games leave a book, with values, at random: each reply that it knows is played, and another."""
+    """Return random exits of a book, with values: after each reply that it knows, and after another."""
     rng, exits = random.Random(seed), []
     known = {position.history: position for position in book.positions}
     level = [((), book.start, 1.0)]
@@ -40,7 +40,7 @@ def exits_of(book, seed=0):
 
 
 def evaluations_of(book, seed=0, spread=60):
-    """What an analyst says of each position, at random; of some of them that it is mate."""
+    """Return random scores of the book's positions; some of them are mates."""
     rng = random.Random(seed)
     scores = [
         chess.engine.Mate(rng.choice([-3, 3])) if rng.random() < 0.1 else chess.engine.Cp(int(each))

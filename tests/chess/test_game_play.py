@@ -55,7 +55,7 @@ def turns(fen: str, moves: list[chess.Move]) -> list[str]:
 
 
 def answer(fen: str, moves: list[chess.Move]) -> str:
-    """What the fake engine plays after these moves."""
+    """Return the fake engine's move after these moves."""
     searched, board = [], chess.Board(fen)
     for k in range(len(moves) + 1):
         if k % 2 == len(moves) % 2:
@@ -178,7 +178,7 @@ def test_trees_share_no_positions_against_it() -> None:
 @pytest.mark.engine
 @pytest.mark.parametrize(("side", "nodes"), [(0, 300), (1, 300), (0, 5000)])
 def test_as_through_python_chess(side: int, nodes: int) -> None:
-    """What the model says is what the engine plays in a game that python-chess plays with it."""
+    """The model's move is the engine's in a game that python-chess plays with it."""
     rng = random.Random(nodes + side)
     with (
         EnginePool(find_engine(), workers=2) as pool,
@@ -200,7 +200,7 @@ def test_as_through_python_chess(side: int, nodes: int) -> None:
 
 
 def test_a_longer_search_is_no_turn_of_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a turn needs more than the limit for all lines, the game before it is played at the limit."""
+    """If a turn needs more than the limit for all lines, the game before it is played at the limit."""
     limits: list[tuple[int, int]] = []
 
     class Counted(SearchCommand):

@@ -308,7 +308,7 @@ def test_a_thousand_damaged_files(tmp_path: Path, cases) -> None:
 
 
 def test_clocks_are_read_where_they_are_times(tmp_path: Path) -> None:
-    """Those of the main line alone; nothing that is written there ends the reading."""
+    """Only clocks of the main line count, and no comment ends the reading."""
     told = {
         "e4": "[%clk 0:02:59]",
         "e5": "[%eval 0.2] [%clk 1:00:00.5]",

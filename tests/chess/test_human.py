@@ -56,7 +56,7 @@ def played(fen=chess.STARTING_FEN, seed=0, most=60, back=0.3):
 
 
 def differences(policy, network, states_and_boards):
-    """How far the policy is from a plain network, at most, in moves and in scores."""
+    """Return the largest difference between the policy and a plain network, in moves and in scores."""
     states, boards = zip(*states_and_boards, strict=True)
     rows, scores, apart = policy.action_probabilities_batch(states), policy.evaluate_batch(states), [0.0]
     for row, score, board in zip(rows, scores, boards, strict=True):

@@ -51,7 +51,7 @@ def _book(settings: PreparationSettings) -> str:
 
 
 def _walk(settings: PreparationSettings, book, by_position: bool) -> float:
-    """What playing the book is worth: its first moves as far as it goes, and then what stopping is worth."""
+    """Return the value of playing the book's first moves as far as it goes, and then stopping."""
     policies, player = preparation_policies(settings, _ENGINE), book.player
 
     def value(state, line) -> float:

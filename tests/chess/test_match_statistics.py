@@ -126,7 +126,7 @@ def test_likelihood_ratios_by_brute_force(cases):
 
 
 def test_results_that_were_never_seen():
-    """Where all games are won, the likeliest loser's share is all that a score below 1 leaves."""
+    """If all games are won, the likeliest losses under a score below 1 are all that it leaves."""
     assert MatchStatistics(30, 0, 0).llr(0.0, 100.0) == pytest.approx(
         30 * math.log(2.0 / (1.0 + 10.0**-0.25))
     )

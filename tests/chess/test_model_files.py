@@ -1,4 +1,4 @@
-"""What lies in a preparation's folder in place of the files that its settings name, and sparring with it."""
+"""Files in a preparation's folder that replace those its settings name, and sparring with them."""
 
 import dataclasses
 import io
@@ -60,7 +60,7 @@ def line(*moves):
 
 
 def made(settings, folder):
-    """What a preparation writes, read by somebody else."""
+    """Write a preparation's folder and read it as somebody else does."""
     policies = preparation_policies(settings, HashEngine())
     (told,) = results()
     nothing = {"memorized": [], "exits": [], "stops": [], "replies": []}
@@ -166,7 +166,7 @@ def prepared(here, *flags):
 
 
 def answer(monkeypatch, capsys, *flags, moves="d2d4"):
-    """What the entry point says in a game."""
+    """Return the entry point's last line in a game."""
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"uci\nposition startpos moves {moves}\ngo\nquit\n"))
     assert main(["precomp-games-uci", *map(str, flags), "--seed=1"]) == 0, capsys.readouterr().err
     return capsys.readouterr().out.splitlines()[-1]

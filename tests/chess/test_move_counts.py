@@ -235,7 +235,7 @@ def test_a_fit_is_no_worse_than_the_grid_and_knows_no_later_games(tmp_path: Path
 
 
 def test_fits_find_what_made_the_games(tmp_path: Path) -> None:
-    """Who changes its first move for good is best predicted by recent games, who does not by all of them."""
+    """Recent games predict a player who changed its first move for good; all games, one who did not."""
     fickle = [game("1. e4" if y % 32 < 16 else "1. d4", Date=f"{1900 + y}.??.??") for y in range(64)]
     half_life = rolling_fit(table_of(tmp_path, *fickle), before=1990.0).half_life
     assert half_life < 4.0

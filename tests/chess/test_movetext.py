@@ -28,7 +28,7 @@ def played(moves: str) -> list[str]:
 
 
 def standard_moves(text: str) -> list[str]:
-    """What each game of a text becomes, without tags."""
+    """Return the standard text of each game, without tags."""
     return [each.text.strip() for each in standard(text, languages_of(text))]
 
 

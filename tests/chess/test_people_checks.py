@@ -1,4 +1,4 @@
-"""What predictions of people are worth: replies, classes, and moves that a player chose."""
+"""Checks of predictions of people: replies, classes, and moves that a player chose."""
 
 import math
 

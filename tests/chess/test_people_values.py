@@ -1,4 +1,4 @@
-"""What positions are worth to people: fits, files, and settings that name them."""
+"""Leaf values of people: fits, files, and settings that name them."""
 
 import dataclasses
 import json

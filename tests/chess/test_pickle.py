@@ -1,4 +1,4 @@
-"""What users hold of chess goes to other processes and comes back the same."""
+"""Objects of chess that users hold are pickled to other processes and come back the same."""
 
 import multiprocessing
 import pickle

@@ -65,7 +65,7 @@ def engines():
 
 
 def search_of(made) -> Any:
-    """How a book was found, by whichever way."""
+    """Return a book's search, of whichever type."""
     return made.search
 
 

@@ -1,4 +1,4 @@
-"""What is drawn of rated games, and what people are fitted to spend."""
+"""Samples of rated games, and fits of the time that people spend."""
 
 import dataclasses
 import math

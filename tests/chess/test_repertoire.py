@@ -213,7 +213,7 @@ class _Writer:
         self.lines = self.broken = self.within = self.cut = self.mistakes = 0
 
     def _own(self, board: chess.Board) -> chess.Move:
-        """What the book plays, the same wherever a position comes up, but for a contradiction at times."""
+        """Return the book's move, the same wherever a position comes up, but for a contradiction at times."""
         legal = sorted(board.legal_moves, key=chess.Move.uci)
         if self.rng.random() < 0.03:
             return self.rng.choice(legal)

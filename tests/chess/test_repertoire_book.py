@@ -159,7 +159,7 @@ def test_the_analyst_leaves_the_book_for_two_moves_against_people(book, engines)
     policies = _policies(_SETTINGS, engines)
 
     def farthest(**how):
-        """How many positions in a row, at most, are not the book's where there is a choice."""
+        """Return the most positions in a row outside of the book where there is a choice."""
         tree = judge_repertoire(book, settings, engines, policies=policies, **how).tree
         far = []
         for history in tree.infoset_history.tolist():

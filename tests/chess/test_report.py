@@ -421,7 +421,7 @@ def enter(browser, name, value):
 
 
 def overflows(browser, width):
-    """Whether the page is wider than its window."""
+    """Return whether the page is wider than its window."""
     return browser.execute_script("return document.documentElement.scrollWidth") > width
 
 

@@ -44,7 +44,7 @@ def browser(browser):
 
 
 def run(browser, modules, script, *arguments):
-    """What a script returns that has some of the page's modules before it."""
+    """Run a script after some of the page's modules, and return its result."""
     folder = importlib.resources.files("precomp_games.chess.study").joinpath("report_page")
     source = "\n".join(folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in modules)
     return browser.execute_script(f"{source}\n{script}", *arguments)
@@ -52,7 +52,7 @@ def run(browser, modules, script, *arguments):
 
 @pytest.mark.browser
 def test_moves_are_those_of_python_chess(browser, small_page):
-    """Where pieces stand after moves."""
+    """Moves on the page lead to python-chess's positions."""
     opened(browser, small_page)
     rng = random.Random(1)
     lines, fens = [], []
@@ -327,7 +327,7 @@ def test_what_is_no_move_is_no_answer(browser, tmp_path, words):
 
 
 def test_answers_on_the_page_are_legal_moves(tmp_path):
-    """What the page's drill takes for an answer, at each position, is what python-chess has."""
+    """The answers that the page's drill accepts at each position are python-chess's legal moves."""
     squares = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     starts = [
         chess.STARTING_FEN,

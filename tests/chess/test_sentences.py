@@ -50,7 +50,7 @@ class Counted:
         return own_pawns(self.made.evaluations[history], self.made.book.side)
 
     def costs(self, history):
-        """What a reply costs by the analyst; None where it is no mistake."""
+        """Return the cost of a reply by the analyst; None if it is no mistake."""
         before = history[:-1]
         share, rest = self.mass[history] / self.mass[before], self.mass[before] - self.mass[history]
         if history not in self.known or share < 0.05 or self.mass[history] < 0.002 or rest <= 0.0:

@@ -117,7 +117,7 @@ def test_the_model_is_counts_with_the_weight_of_one_game_behind_them(engines, pl
 
 
 def test_who_one_of_several_is(engines):
-    """What is left, and with which weights, is Bayes' rule over all games, by products of probabilities."""
+    """The opponents left and their weights are Bayes' rule over all games, by products of probabilities."""
     each = [f"uci(nodes={n},r={r},top_k={k})" for n in (10, 30) for r in (50, 400) for k in (2, 3)]
     several = f"mixture({','.join(f'{letter}={one}' for letter, one in zip('abcdefgh', each, strict=True))})"
     settings = settings_of(opponent=several, trusted=True)

@@ -22,7 +22,7 @@ from tests.random_games import last
 
 
 def told(*commands, book=None, policy=last, seed=1):
-    """What is said to these commands."""
+    """Return the engine's lines in reply to these commands."""
     lines = []
     known = uci_book(book) if book else None
     UciEngine(PolicyPlayer(policy, "last", seed), known, say=lines.append, seed=seed).run(commands)
@@ -30,7 +30,7 @@ def told(*commands, book=None, policy=last, seed=1):
 
 
 def by_policy(*moves):
-    """What `last` plays after these."""
+    """Return the line by which `last` plays after these moves."""
     board = chess.Board()
     for move in moves:
         board.push_uci(move)
@@ -182,7 +182,7 @@ class Recorder(Player):
 
 
 def asked(*commands, options=(), book=None):
-    """What a player is asked after these commands, and what is said."""
+    """Return a player's questions after these commands, and the engine's lines."""
     player, lines = Recorder(*options), []
     UciEngine(player, uci_book(book) if book else None, say=lines.append, seed=1).run(commands)
     return player.asked, lines

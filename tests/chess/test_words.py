@@ -1,4 +1,4 @@
-"""What is said to people: points in 100 games, guesses, opponents without specs, and names of openings."""
+"""Words for people: points in 100 games, guesses, opponents without specs, and names of openings."""
 
 import chess
 import pytest

@@ -85,7 +85,7 @@ print(sorted(seen[0]), sorted(seen[1]), sorted(seen[-1]))
 
 
 def limited(mebibytes, *words):
-    """What a command does with so much address space: exit status, output, errors."""
+    """Run a command with so much address space; return its exit status, output and errors."""
     code = (
         f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({mebibytes << 20},) * 2)\n"
         f"from precomp_games.__main__ import main; raise SystemExit(main(['precomp-games', *{list(words)}]))"
@@ -97,7 +97,7 @@ def limited(mebibytes, *words):
 @pytest.mark.seconds("imports in processes of their own")
 @pytest.mark.parametrize("mebibytes", [280, 400, 480, 560, 640])
 def test_address_space_that_is_not_enough_is_told_in_one_line(mebibytes):
-    """What libraries do instead is to spin on a core for ever, which ends this by its time limit."""
+    """One error line, where libraries would spin on a core for ever; the time limit would end that."""
     status, _, error = limited(mebibytes, "solve", "--game=kuhn_poker")
     *_, last = error.splitlines()  # before it a bar may be told, where kernels are compiled
     assert status == 1 and last.startswith("error: expected ") and error.count("error: ") == 1, error

@@ -140,7 +140,7 @@ def person(tmp_path_factory):
 
 
 def ran(folder, capsys, *words):
-    """What a command printed, with the engine of a folder and its own store."""
+    """Run a command with the engine of a folder and its own store; return its status, output and errors."""
     with contextlib.chdir(folder):
         status = main(["precomp-games", *words, f"--engine={folder}/engine", "--store=kept.sqlite"])
     said = capsys.readouterr()

@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
 
 
 def small(folder):
-    """What makes a run short."""
+    """Return flags that make a run short."""
     behind = "--behind=noisy(policy=uci(nodes=10,r=40),epsilon=0.1)"
     return [f"--engine={folder}/engine", "--store=kept.sqlite", behind, "--plies=8", "--distrust=0.05",
             "--evaluation=linear", "--scale_cp=600", "--penalty=2e-3", "--budget=6", "--opponent_nodes=10",
@@ -55,7 +55,7 @@ def small(folder):
 
 @pytest.fixture(scope="module")
 def prepared(folder):
-    """What the command printed, in the folder that everything is in."""
+    """Run the command in the folder and return its output."""
     words = [_GAMES, "Karpov", "--all_spellings", *small(folder), "--export=lichess,csv"]
     said = io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(said):
@@ -95,7 +95,7 @@ def test_one_command_prepares_both_colors(folder, prepared):
 
 @pytest.fixture(scope="module")
 def again(folder, prepared):
-    """What it prints when it is run for White once more, into another folder."""
+    """Run the command for White once more, into another folder, and return its output."""
     words = [_GAMES, "Karpov", "--all_spellings", *small(folder), "--side=white", f"--output_dir={_AGAIN}"]
     said = io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(said):
@@ -194,7 +194,7 @@ def test_what_is_wrong_is_told(words, error, folder, monkeypatch, capsys):
 def test_a_last_game_without_a_move_of_the_person_and_a_name_that_controls_terminals(
     folder, monkeypatch, capsys
 ):
-    """What the last games say nothing of is unknown, and the run can be gone on from."""
+    """A prediction that the last games cannot test is unknown, and the run can be gone on from."""
     monkeypatch.chdir(folder)
     name = "Kar\x1b[31mp\u200cov, A"
     games = [game(line, name, "Us", Date=f"{1990 + k}.??.??") for k, line in enumerate(_LINES)]

@@ -38,7 +38,7 @@ def launch(
     folder: pathlib.Path = _ROOT / "examples",
     meanwhile: Callable[[int], None] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """What `python examples/EXAMPLE.py FLAGS` does in a folder.
+    """Run `python examples/EXAMPLE.py FLAGS` in a folder.
 
     Args:
       example: its name.
@@ -87,7 +87,7 @@ def imported(name: str) -> Iterator[ModuleType]:
 
 
 def printed(example: str, *flags: object, **where: Any) -> str:
-    """What a run prints that ends well; `where` is as for `launch`."""
+    """Return the output of a run that must end well; `where` is as for `launch`."""
     result = launch(example, *flags, **where)
     assert result.returncode == 0, f"{example} {flags}:\n{result.stdout}{result.stderr}"
     return result.stdout
@@ -104,7 +104,7 @@ def fails(example: str, *flags: object, told: str | Sequence[str], **where: Any)
 
 
 def files(folder: str | os.PathLike[str]) -> dict[str, bytes]:
-    """What stands in the files of a folder."""
+    """Return the contents of a folder's files, by name."""
     return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
 
 
@@ -115,10 +115,10 @@ def table(path: pathlib.Path) -> list[dict[str, str]]:
 
 
 def result_of(folder: pathlib.Path, name: str = "result.json") -> Any:
-    """What a JSON file of a run's folder says."""
+    """Read a JSON file of a run's folder."""
     return json.loads((folder / name).read_text(encoding="utf-8"))
 
 
 def is_png(path: pathlib.Path) -> bool:
-    """Whether a figure has been drawn."""
+    """Return whether a file is a PNG figure."""
     return path.read_bytes().startswith(b"\x89PNG")

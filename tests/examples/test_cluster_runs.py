@@ -143,7 +143,7 @@ def test_sweeps_and_matches(example: str, flags: tuple[str, ...], tmp_path: Path
 
 
 def _starts(process: subprocess.Popen[str]) -> bool:
-    """Whether a run has begun to start Dask's workers."""
+    """Return whether a run has begun to start Dask's workers."""
     for file in Path(f"/proc/{process.pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # it has ended
             for child in file.read_text().split():

@@ -1,4 +1,4 @@
-"""What all examples share: what becomes of output that ends, of interrupts, and of progress in logs."""
+"""Shared behavior of all examples: output that nobody reads on, interrupts, and progress in logs."""
 
 import os
 import pathlib

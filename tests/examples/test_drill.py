@@ -80,7 +80,7 @@ def test_what_is_no_move_is_no_answer(tmp_path, words):
 
 @pytest.mark.seconds("four runs of the command")
 def test_what_a_wrong_answer_costs_and_what_is_replied(tmp_path):
-    """Where the preparation and stored searches know it; of what they do not know, nothing is said."""
+    """Cost and reply are printed if the preparation or stored searches have them, and else nothing."""
     write_book(tmp_path / "book")
     settings = PreparationSettings()
     start, board = chess.Board(), chess.Board()

@@ -29,7 +29,7 @@ MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1"
 
 
 def plays_out(printed_lines):
-    """Whether what was expected of books is what is obtained; how often that is said."""
+    """Return for each line about play whether a book obtained its expected score."""
     found = re.findall(r"^Played out:.* expected (\S+), obtained (\S+)", printed_lines, re.MULTILINE)
     return [float(expected) == pytest.approx(float(obtained), abs=2e-6) for expected, obtained in found]
 
@@ -166,7 +166,7 @@ def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
 
 
 def is_the_best_so_far(path):
-    """Whether it is a whole file of a run that had not finished, or of one amid its games."""
+    """Return whether a file is whole, of a run that had not finished or was amid its games."""
     if path.suffix == ".json":
         return json.loads(path.read_text())["size"] > 0
     if path.suffix == ".bin":

@@ -29,7 +29,7 @@ def solve(task):
 
 @pytest.fixture
 def run(kept_work):
-    """What a run gives; one with `stop` ends after so many results, as one that is killed."""
+    """Return a function that returns a run's results; with `stop` it ends after so many, as if killed."""
 
     def run(path, numbers, stop=None):
         SOLVED.clear()

@@ -1,4 +1,4 @@
-"""What examples refuse: one error line that names the flag, no traceback, and no folder left behind."""
+"""Wrong flags of examples: one error line that names the flag, no traceback, and no folder left behind."""
 
 import shlex
 

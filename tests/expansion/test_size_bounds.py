@@ -1,4 +1,4 @@
-"""How much can be worth memorizing: Lemmas 1 and 3 as bounds on sizes, generalized, and what repairs them.
+"""Bounds on the size of sets worth memorizing: Lemmas 1 and 3, generalized, and what repairs them.
 
 Here L is the length of the longest history (moves of chance counted), R the range of utilities, W_i what
 player i may memorize (`HistoryTree`), and turns_j(d) the most turns of j among the first d moves of a play.
@@ -61,7 +61,7 @@ def _case(kind, seed, support):
 
 
 class _Shape:
-    """What of a game the bounds speak of, walked on its own states.
+    """The quantities of a game in the bounds, by a walk of its states.
 
     longest: L. lengths[i]: the lengths at which i can be to move. turns[i][d]: see above.
     gap[i]: the most histories below the start or a turn of i's, up to i's next turns and these included.

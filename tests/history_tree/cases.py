@@ -1,4 +1,4 @@
-"""What the tests of the history tree share: policies, games, and trees of every kind."""
+"""Shared by the tests of the history tree: policies, games, and trees of every kind."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""How policies are asked: a batch a level, each position once."""
+"""Queries of policies: a batch a level, each position once."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""What the truncation keeps is Lemma 3's W, and every best response lies in it."""
+"""The truncation keeps Lemma 3's W, and every best response lies in it."""
 
 import math
 
@@ -103,7 +103,7 @@ def test_w_is_lemma_3s(support, cases):
 
 
 def _against(game, opponent, chosen, pre, sigma):
-    """What an opponent with the memorization set `chosen` plays, as a policy."""
+    """Return the policy of an opponent with the memorization set `chosen`."""
 
     def play(state):
         known = reference.information_state(game, state, opponent) in chosen

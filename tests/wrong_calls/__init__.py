@@ -73,7 +73,7 @@ NOTHING = Nothing()
 
 
 class Arg:
-    """What a parameter takes, and what it does not.
+    """Values that a parameter accepts and values that it refuses.
 
     fine: what is generated as wrong and is rightly accepted; `...`: whatever it may be.
     """
@@ -104,7 +104,7 @@ class Call:
 
     @property
     def errors_name(self) -> str:
-        """What an error must name: the function, the method, or the class that is made."""
+        """Return the name that an error must contain: of the function, the method, or the class."""
         return self.name.partition(":")[2].rpartition(".")[2]
 
 
@@ -136,7 +136,7 @@ def calls(face: str) -> Iterator[Call]:
 
 
 def public_paths(face: str) -> Iterator[str]:
-    """What users may call: "function", "Class", "Class.method".
+    """Yield the public callables of a face: "function", "Class", "Class.method".
 
     A face may show what is another one's. Data that check nothing are results and errors, which the library
     makes; nobody makes protocols.
@@ -161,7 +161,7 @@ def _home(name: str, thing: Any) -> str:
 
 
 def _is_method(name: str, what: Any) -> bool:
-    """Whether it is public and takes anything."""
+    """Return whether it is a public method with parameters."""
     is_static = isinstance(what, staticmethod)
     function = what.__func__ if isinstance(what, classmethod | staticmethod) else what
     if name.startswith("_") or not inspect.isfunction(function):
@@ -170,7 +170,7 @@ def _is_method(name: str, what: Any) -> bool:
 
 
 def _function(face: str, path: str) -> Callable[..., Any]:
-    """What is called, bound where it is a method."""
+    """Return the callable of a path, bound if it is a method."""
     name, _, method = path.partition(".")
     thing = getattr(importlib.import_module(face), name)
     if f"{path}()" in table(face) and (method or not inspect.isclass(thing)):
@@ -182,7 +182,7 @@ def _function(face: str, path: str) -> Callable[..., Any]:
 
 
 def _object(face: str, name: str, kind: type) -> Any:
-    """What methods of a class are called on."""
+    """Return the object that methods of a class are called on."""
     values = table(face)
     if f"{name}()" in values:
         return values[f"{name}()"]
@@ -193,7 +193,7 @@ def _object(face: str, name: str, kind: type) -> Any:
 
 
 def keys_of(path: str, parameter: str) -> list[str]:
-    """Where a table may have what a parameter takes; what is special goes first."""
+    """Return the keys under which a table may have a parameter's values, the most special first."""
     name, _, method = path.partition(".")
     return [f"{path}.{parameter}", f"{method}.{parameter}", f"{name}.{parameter}", parameter]
 
@@ -231,7 +231,7 @@ def wrong_values(call: Call) -> Iterator[tuple[str, Any]]:
 
 
 def _generated(value: Any, default: Any) -> list[Any]:
-    """What is no value in place of one that is."""
+    """Return values to try as wrong ones in place of a value that is accepted."""
     tried: list[Any] = [NOTHING, math.nan, math.inf, -math.inf, -1, 0.5]
     tried += ["nonsense", (1, 2, 3), {"a": "b"}, b"\0\1"]
     if default is not None:

@@ -267,7 +267,7 @@ def table():
 
 
 class _Files:
-    """What people wrote."""
+    """Files that people wrote."""
 
     def __init__(self, calibration):
         tags = '[White "A"]\n[Black "B"]\n'
@@ -286,7 +286,7 @@ class _Files:
 
 
 def _certified(name):
-    """What is worth learning, with a certificate, in a game whose leaves are all worth the same."""
+    """Return a certified preparation in a game whose leaves all have the same value."""
     return best_first_precomputation(
         pyspiel.load_game(name), first, first, 0.1, 0, lambda state: 0.5, max_evaluations=3
     )

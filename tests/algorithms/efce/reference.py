@@ -145,7 +145,7 @@ def all_refined(level):
 
 
 def stitched(level, of_blueprint, refinements):
-    """How safe the plan of all of the game is."""
+    """Return the safety of the stitched plan of the whole game."""
     plan = efce.stitch(level.game, of_blueprint, refinements)
     assert plan_error(plan.pairs, plan.xi) < 1e-7
     return efce.safety(plan, of_blueprint)
@@ -183,7 +183,7 @@ def pairs_of(game):
 
 
 def all_steps(pairs):
-    """Those that write all entries but the first, which is 1."""
+    """Return the extensions that write all entries but the first, which is 1."""
     label = np.zeros_like(pairs.label)
     label[0] = -1
     return ScaledExtensions.of(dataclasses.replace(pairs, label=label))
@@ -297,7 +297,7 @@ def visited(state, plans):
 
 
 def play(state, plans):
-    """What both players can expect from here."""
+    """Return both players' expected utilities from a state on."""
     return sum(p * np.array(end.returns()) for p, end in visited(state, plans) if end.is_terminal())
 
 

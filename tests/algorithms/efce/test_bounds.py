@@ -10,7 +10,7 @@ from tests.random_games import EfgText
 
 
 class Trunk:
-    """What is worth what to one player under a plan of the whole game, by names: an oracle of the shares.
+    """Values for one player under a plan of the whole game, by names: an oracle of the shares.
 
     Children of a trunk's sequence are ("set", I), ("head", I), ("bundle", s, j) or ("part", s, j).
     """
@@ -46,7 +46,7 @@ class Trunk:
         return found
 
     def leaves(self, s, labels, trigger=None):
-        """What leaves right after s are worth, in these subgames (-1: settled), after a trigger if any."""
+        """Return the value of leaves right after s in these subgames (-1: settled), or after a trigger."""
         total = 0.0
         for k in np.flatnonzero(self.game.leaf_sequence[self.player] == s):
             if self.game.leaf_label[k] in labels:
@@ -64,7 +64,7 @@ class Trunk:
         return self.sets[self.deviations.set_[group] + trigger - self.form.first[top]]
 
     def child(self, s, members, trigger=None):
-        """What a child of s is worth by following, or by deviating after a trigger."""
+        """Return the value of a child of s by following, or by deviating after a trigger."""
         sets, labels = members
         below = (self.of_infoset[k] if trigger is None else self.set_after(k, trigger) for k in sets)
         return sum(below) + self.leaves(s, labels, trigger)

@@ -90,7 +90,7 @@ class Paths:
 
 
 def refusal(call):
-    """What is said of a triangle, None where there is none."""
+    """Return the error about a triangle, or None without one."""
     try:
         call()
     except ValueError as error:
@@ -391,7 +391,7 @@ def test_a_set_that_has_to_suit_several_before_its_subgame():
 
 
 def test_subgames_begin_with_decisions():
-    """What chance does before anybody moves there is in the trunk, with leaves that it leads to."""
+    """Chance moves before a subgame's first decision are in the trunk, with the leaves that they lead to."""
     text = EfgText()
     text.move(1, 1, "ab")
     for k in (0, 1):

@@ -223,7 +223,7 @@ def test_pure_equilibria_are_among_nash_payoffs(example, cases):
 
 
 def test_leaving_before_the_other_has_moved():
-    """What player 0 gets by staying out is settled before anybody is told anything."""
+    """Player 0's utility of staying out is settled before the mediator recommends anything."""
     text = EfgText()
     text.move(1, 1, ["out", "in"])
     text.leaf(1, 0)

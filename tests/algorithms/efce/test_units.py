@@ -1,4 +1,4 @@
-"""What a payoff's unit and zero may change: nothing but what bounds other than "aggregate" ones say."""
+"""The unit and zero of payoffs change nothing but bounds of other kinds than "aggregate"."""
 
 import numpy as np
 import pytest

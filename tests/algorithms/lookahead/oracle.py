@@ -100,7 +100,7 @@ class Oracle:
         return best_of_types([(self, tie_breaking)], [1.0])[0]
 
     def cases(self, key: str, tie_breaking: str) -> Iterator[tuple[list[int], list[Row]]]:
-        """What may be optimal at an information set, with rows of three kinds: "=", ">=" and ">" zero."""
+        """Yield sets of actions that may be optimal at an information set, with rows "=", ">=", ">" zero."""
         table = self.values[key]
         count = len(table)
         sizes = range(1, count + 1) if tie_breaking == "adversarial" else [1]
@@ -119,7 +119,7 @@ class Oracle:
                 yield [actions[a] for a in chosen], rows
 
     def replies(self, optimal: dict[str, list[int]]) -> np.ndarray:
-        """What the leader earns by each reply of pure optimal actions: float[replies, p]."""
+        """Return the leader's payoff by each reply of pure optimal actions: float[replies, p]."""
         fits = [
             k
             for k, pure in enumerate(self.pure[self.follower])
@@ -207,14 +207,14 @@ def _greatest(low: np.ndarray, equal: np.ndarray, costs: np.ndarray, most: float
 
 
 def _may_hold(row: np.ndarray, kind: str) -> bool:
-    """Whether a row alone can be satisfied; beyond what a linear program would let pass."""
+    """Return whether a row alone can be satisfied, by more than a linear program's tolerance."""
     if kind == ">":
         return bool(row.max() > 0.0)
     return bool(row.max() > -1e-6 and (kind == ">=" or row.min() < 1e-6))
 
 
 def _holds(row: np.ndarray, kind: str, mu: np.ndarray) -> bool:
-    """Whether mu satisfies a row, a strict one clearly."""
+    """Return whether mu satisfies a row, a strict one clearly."""
     found = float(row @ mu)
     if kind == "=":
         return abs(found) < 1e-12

@@ -121,7 +121,7 @@ def test_an_equilibrium_is_there_where_the_solver_cannot_tell_the_least_one(monk
 
 
 def best_reply(state, policy, player):
-    """What a best response of `player` gets in a game of perfect information, by recursion."""
+    """Return the best-response value of `player` in a game of perfect information, by recursion."""
     if state.is_terminal():
         return state.returns()[player]
     values = {action: best_reply(state.child(action), policy, player) for action in state.legal_actions()}

@@ -1,4 +1,4 @@
-"""What a strategy of the meta-game may be made of, and which trees it may be used on."""
+"""The parts of a strategy of the meta-game, and the trees that it may be used on."""
 
 import math
 

@@ -81,7 +81,7 @@ def _truth(kind):
 
 
 def _incentives(truth, strategies):
-    """What each player can gain against the other's strategy, from the matrix alone."""
+    """Return each player's gain by a best response to the other's strategy, from the matrix alone."""
     x, y = (truth.mixture(strategy) for strategy in strategies)
     value = x @ truth.payoffs @ y
     return float((truth.payoffs @ y).max() - value), float(value - (x @ truth.payoffs).min())
@@ -133,7 +133,7 @@ def _most_moved(runs):
 
 @pytest.fixture(scope="module")
 def count(cases):
-    """How many runs: all 200, or as many as show at 99 % what they shall show if none of them fails."""
+    """Return the number of runs: 200, or enough to show the claim at 99 % if none of them fails."""
     return max(44, cases(200))
 
 

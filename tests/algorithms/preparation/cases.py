@@ -1,4 +1,4 @@
-"""What the tests of preparation share: one player's trees, sets and evaluations, and what play is worth."""
+"""Shared by the tests of preparation: one player's trees, sets and evaluations, and values of play."""
 
 import functools
 import itertools
@@ -95,7 +95,7 @@ def evaluation(seed):
 
 
 def scored(game, player, policy):
-    """What a policy, which plays for both, is worth to a player, by OpenSpiel."""
+    """Return a player's expected score if a policy plays for both, by OpenSpiel."""
     return float(expected_game_score.policy_value(game.new_initial_state(), [policy, policy])[player])
 
 
@@ -121,7 +121,7 @@ def whole_tree(kind, seed, penalty=0.05, evaluated=True):
 
 
 def entries_of(tree, found):
-    """What a result memorizes, as entries of the whole tree; refuses sets that are not closed."""
+    """Return the memorized entries of a result in the whole tree; refuse sets that are not closed."""
     members = []
     for actions, row in zip(found.histories, found.rows, strict=True):
         history = tree.find(actions)
@@ -135,6 +135,6 @@ def entries_of(tree, found):
 
 
 def worth(tree, found):
-    """What a result's set is worth by the whole tree: utility less penalties."""
+    """Return the value of a result's set by the whole tree: utility less penalties."""
     gain, unprepared = Decisions.against(tree, found.player).gains()
     return unprepared + float(gain[entries_of(tree, found)].sum()) - found.penalty * len(found.histories)

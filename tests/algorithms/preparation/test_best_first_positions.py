@@ -37,7 +37,7 @@ def _opened(search):
 
 
 def _paid(found):
-    """What a result pays for, and that a position has one entry."""
+    """Return the number of positions that a result pays for, and check that each has one entry."""
     rows = {}
     for history, row in zip(found.histories, found.rows, strict=True):
         state = found.game.new_initial_state()

@@ -63,7 +63,7 @@ def test_promises_are_unbiased_whatever_the_evaluation_says():
     [(0.985, 0.985, 148), (0.97, 0.971, 282), (0.985, 0.995, 100), (0.97, 0.9, 900), (0.9, 0.5, 1000)],
 )
 def test_near_the_best_utility_promises_are_unbiased_and_intervals_hold(monkeypatch, truth, believed, games):
-    """Where ending early would favor luck, and all may be won: every number of wins, by its probability."""
+    """Near a score of 1, where ending early would favor luck: every number of wins, by its probability."""
 
     def draw(work, stops, weights, count, *, learn):
         assert len(stops) == 1 and not learn
@@ -240,7 +240,7 @@ def test_what_is_told_adds_up():
 
 @pytest.mark.parametrize("options", [{"budget": 0}, {"sigma_pre": Menu(lambda state: [])}])
 def test_nothing_to_prepare(options):
-    """Where the player may learn nothing, or has nothing to learn, the promise is that of sigma."""
+    """The promise is that of sigma if the player may learn nothing, or has nothing to learn."""
     game, menu, sigma, player = _game(1)
     options = {"sigma_pre": menu, "promise_games": 400} | options
     found = confirmed_precomputation(

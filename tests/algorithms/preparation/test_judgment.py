@@ -48,7 +48,7 @@ def _behind(tree: HistoryTree, entry: int) -> set[int]:
 
 
 def _chain(tree: HistoryTree, entry: int) -> set[int]:
-    """What comes before an entry."""
+    """Return the entries before an entry."""
     found: set[int] = set()
     while (entry := int(tree.previous[tree.entry_infoset[entry]])) >= 0:
         found.add(entry)
@@ -64,7 +64,7 @@ def _best(found, penalty: float, fits) -> float:
 
 
 def _with(tree: HistoryTree, before: set[int], entry: int):
-    """Whether a set is an entry, what comes before it, and any of what follows it."""
+    """Return a test whether a set is an entry, all entries before it, and any of those after it."""
     return lambda chosen: entry in chosen and before <= chosen <= before | _behind(tree, entry)
 
 
@@ -112,7 +112,7 @@ def _check_entries(judged, found, book) -> None:
 
 
 def _check_dropping(judged, found, book) -> None:
-    """What is left at each price is the best part of the book, and the order agrees."""
+    """Check that the entries left at each price are the best part of the book, and that the order agrees."""
     prices = np.unique(judged.threshold)
     for price in [-1.0, *((prices[1:] + prices[:-1]) / 2.0)]:
         left = frozenset(judged.memorization_set[judged.threshold > price].tolist())

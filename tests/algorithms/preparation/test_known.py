@@ -38,7 +38,7 @@ def games(count, kinds=("tree", "efg")):
 
 
 def contains(chosen, kept, parents):
-    """Whether a set has what is kept wherever it comes to it."""
+    """Return whether a set has each kept entry whose parent it has."""
     return all(name in chosen for name in kept if parents[name] is None or parents[name] in chosen)
 
 

@@ -142,7 +142,7 @@ def test_cut_trees_lose_nothing(truncate, cases):
 
 
 def same_choice_at_a_position(chosen, position_of):
-    """How many positions a choice of entries pays for; None where one has two of them."""
+    """Return the number of positions that a choice of entries pays for; None if one has two entries."""
     rows = {}
     for name, row in chosen.items():
         if rows.setdefault(position_of[name], row) != row:
@@ -287,7 +287,7 @@ def test_budgets_of_positions_find_densest_subgraphs():
 
 
 def test_what_comes_in_is_the_least_best_set():
-    """What adds nothing is in some best sets and not in others, and is not taken in."""
+    """The least of the best sets is returned: entries that add nothing are left out."""
     forest = PricedForest(
         np.array([-1, 0, -1], np.int32), np.array([2.0, 1.0, 1.0]), np.array([0, 1, 2], np.int32), 3
     )

@@ -45,7 +45,7 @@ class Enumerated:
         return self.expected(h, [tree.sigma[c] for c in edges], [self.stopped(c) for c in edges])
 
     def may_play(self, h, c):
-        """Whether an edge counts; nature may play what the model does not."""
+        """Return whether an edge counts; nature may play moves that the model does not."""
         return self.tree.player[h] == 1 - self.player or self.tree.sigma[c] > 0.0
 
     def expected(self, h, p, v):
@@ -54,7 +54,7 @@ class Enumerated:
         return least(self.share[h], p, v)
 
     def below(self, h):
-        """What can be memorized at and below a history before which all is memorized."""
+        """Return the possible books at and below a history before which all is memorized."""
         tree = self.tree
         if not tree.num_children[h] or (tree.player[h] == self.player and tree.infoset[h] < 0):
             return [(0, self.stopped(h), ())]
@@ -242,7 +242,7 @@ def test_refused_trees():
 
 
 def test_book_against_the_worst():
-    """What states and the policy of a result say."""
+    """The gains of a result's states sum to its utility, and its policy scores its nominal value."""
     tree, player = _tree(20)
     found = robust_precomputation(tree, player, 0.3, budget=3)
     states = list(found.states())

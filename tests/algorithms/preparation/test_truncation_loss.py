@@ -1,4 +1,4 @@
-"""What a budget loses by what a tree with menus left out, against the best sets of the whole game."""
+"""The loss of a budget by pruned parts of a tree with menus, against the best sets of the whole game."""
 
 import math
 

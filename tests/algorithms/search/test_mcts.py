@@ -152,7 +152,7 @@ def bandit(means, player):
 
 
 def regret(root, means, simulations):
-    """What the plays of worse arms cost, on average over seeds."""
+    """Return the regret of playing worse arms, on average over seeds."""
     total = 0.0
     for seed in range(20):
         visits = mcts(root, SimulationBudget(simulations), c=1.0, seed=seed).visits

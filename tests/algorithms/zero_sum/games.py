@@ -102,7 +102,7 @@ def random_game(seed: int) -> pyspiel.Game:
 
 
 def is_perfect(game: pyspiel.Game) -> bool:
-    """Whether information is perfect."""
+    """Return whether a game has perfect information."""
     return bool(game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION)
 
 
@@ -124,7 +124,7 @@ def recursion(state: Any, policy: Any, choosers: Sequence[int]) -> float:
 
 
 def best_response_value(game: pyspiel.Game, policy: Any, player: int, start: Any = None) -> float:
-    """What a player can get against a policy: by OpenSpiel, which needs names of information states.
+    """Return a player's best-response value against a policy, by OpenSpiel if information states have names.
 
     start: where play begins, with all that its movers know. None: at the game's start.
     """
@@ -142,12 +142,12 @@ def nash_conv_of(game: pyspiel.Game, policy: Any, start: Any = None) -> float:
 
 
 def subgames(game: pyspiel.Game) -> list[Any]:
-    """Where proper subgames begin: states whose information sets below have no member elsewhere."""
+    """Return the roots of proper subgames: states whose information sets below have no member elsewhere."""
     members: dict[str, int] = {}
     met: list[tuple[Any, dict[str, int]]] = []
 
     def walk(state: Any) -> dict[str, int]:
-        """How many members of each information set are met from a state on."""
+        """Return the number of members of each information set from a state on."""
         below: dict[str, int] = {}
         if state.is_terminal():
             return below

@@ -20,7 +20,7 @@ from tests.random_games import expand, random_menu, random_policy
 
 
 def _start(tree):
-    """What both players do first: all actions alike."""
+    """Return the strategies that both players start from: all actions alike."""
     alike = 1.0 / (1.0 + np.diff(tree.first_entry)[tree.entry_infoset])
     return np.where(np.isfinite(tree.penalties)[tree.entry_player], alike, 0.0)
 

@@ -1,4 +1,4 @@
-"""What players do where play does not come: equilibria of every proper subgame."""
+"""Play off the equilibrium's path: equilibria of every proper subgame."""
 
 from typing import Any
 
@@ -106,7 +106,7 @@ def test_perfect_information_is_backward_induction(cases):
 
 
 def _rows(found: Any) -> dict[int, list[float]]:
-    """What is played at each information state, by number in order of appearance."""
+    """Return the probabilities at each information state, by number in order of appearance."""
     tree, played = found.tree, np.add(*(s.memorize for s in found.strategies))
     return {
         k: played[tree.first_entry[k] : tree.first_entry[k + 1]].tolist() for k in range(tree.num_infosets)
