@@ -64,14 +64,14 @@ def main(argv: Sequence[str]) -> None:
 
 
 def report(rows: Sequence[dict[str, Any]]) -> None:
-    """Prints the scores."""
+    """Print the scores."""
     told = ("positions", "promised", "score", "standard_error", "player")
     cells = [[math.nan if row[name] is None else row[name] for name in told] for row in rows]
     common.print_table(cells, ("positions", "promised", "scored", "+-", "player"))
 
 
 def plot(rows: Sequence[dict[str, Any]], title: str, path: Any) -> None:
-    """Score against positions, with 95 % intervals."""
+    """Plot score against positions, with 95 % intervals."""
     markers = {"the book": "o-", "most reached": "s--", "main lines": "^--", "linear evaluation": "v--"}
     with common.figure(path, figsize=(7.0, 4.2), page=True) as (figure, panel):
         (nothing,) = [row for row in rows if row["player"] == "no book"]

@@ -54,7 +54,7 @@ flags.adopt_module_key_flags(common)
 
 
 def tell(found: Any, work: str, pressed: bool, folder: pathlib.Path) -> None:
-    """Prints the certificate and writes result.json."""
+    """Print the certificate and write result.json."""
     by = "by Ctrl-C" if pressed else "at --limit"
     sure = "certain" if found.confidence == 1.0 else f"with probability {found.confidence:g}"
     print(

@@ -16,11 +16,11 @@ FLAGS = flags.FLAGS
 
 
 def settings(player: int, opponent_r: float, *, evaluated: bool = False) -> PreparationSettings:
-    """`settings_of` absl's global flags."""
+    """Return the settings by absl's global flags."""
     told = {"opponent": "", "opponent_temperature_cp": opponent_r}  # other flags may have their names
     return _flags.settings_of(FLAGS, player, evaluated=evaluated, **told)
 
 
 def engines() -> AbstractContextManager[Engines]:
-    """The engines of absl's global flags."""
+    """Return the engines of absl's global flags."""
     return _chess.open_engines(FLAGS, settings(0, 10.0))

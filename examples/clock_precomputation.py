@@ -118,7 +118,7 @@ def plot(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
 def compared(
     game: ClockGame, own: Any, rival: Any, book: Any, price: float, key: Any, leaf_value: Any
 ) -> dict[str, Any]:
-    """The best preparation in the three ways, on one clock game.
+    """Return the best preparation in the three ways, on one clock game.
 
     own, rival: policies of the clock game. book: of the base game.
     """
@@ -155,7 +155,7 @@ def compared(
 
 
 def same_moves(game: ClockGame, best: BestPrecomputation, own: Any) -> int:
-    """Of what is memorized, how many moves the player would have played anyway."""
+    """Count the memorized moves that the player would have played anyway."""
     count = 0
     for known in best.states():
         memorized = {game.decode(action)[0] for action in best.tree.memorized_row(known.entry)}
@@ -165,7 +165,7 @@ def same_moves(game: ClockGame, best: BestPrecomputation, own: Any) -> int:
 
 
 def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
-    """A game with search policies; the player's searches have budgets in nodes."""
+    """Return a game with search policies; the player's searches have budgets in nodes."""
     base = common.named_game(_GAME.value)
     book, rival = common.policy(base, _SIGMA_PRE.value), common.policy(base, _OPPONENT.value)
     evaluator, _, key = known_of(base)
@@ -235,7 +235,7 @@ class PlayedOn:
 
 
 def chess_rows(values: Sequence[int]) -> list[dict[str, Any]]:
-    """Chess: the player's time is the engine's nodes, --opponent_nodes of them a tick."""
+    """Yield the rows of chess, where time is the engine's nodes: --opponent_nodes of them a tick."""
     player, rows = _PLAYER.value, []
     settings = chess_runs.settings(player, _R.value, evaluated=True)
     if settings.opponent_limit.nodes is None:

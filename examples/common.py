@@ -11,7 +11,7 @@ _IN_WORKER = "multiprocessing.spawn" in sys.modules  # before the imports below,
 
 
 def _tell_uncaught(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
-    """Prints an interrupt outside of `run`, which is while modules are imported, as `run` does."""
+    """Print an interrupt outside of `run`, which is while modules are imported, as `run` does."""
     interrupt = issubclass(kind, KeyboardInterrupt)
     if not interrupt and not isinstance(error.__cause__, KeyboardInterrupt):
         sys.__excepthook__(kind, error, traceback)
@@ -60,7 +60,7 @@ FLAGS = flags.FLAGS
 
 
 def end_with(command: Any) -> None:
-    """Runs a command of the library, and ends the program as it ends."""
+    """Run a command of the library, and end the program as it ends."""
     sys.exit(run_command(command))
 
 
@@ -83,12 +83,12 @@ def define_chess_flags() -> None:
 
 
 def policy(game: pyspiel.Game, spec: str) -> Any:
-    """The policy that a flag names; what the user names is opened and run."""
+    """Return the policy that a flag names; what the user names is opened and run."""
     return make_policy(game, spec, trusted=True)
 
 
 def check_game(game: pyspiel.Game, *, perfect: bool = False) -> None:
-    """Refuses a game that the library would refuse later, after work has been done.
+    """Refuse a game that the library would refuse later, after work has been done.
 
     Args:
       game: that of --game.
@@ -110,7 +110,7 @@ def fits(game: pyspiel.Game, most: int) -> bool:
 
 
 def histories(game: pyspiel.Game) -> Iterator[Any]:
-    """The states of a game, one for each history."""
+    """Yield the states of a game, one for each history."""
     stack = [game.new_initial_state()]
     while stack:
         state = stack.pop()
@@ -120,13 +120,13 @@ def histories(game: pyspiel.Game) -> Iterator[Any]:
 
 
 def check_histories(game: pyspiel.Game, most: int, flag: str = "game") -> None:
-    """Refuses a game of more histories than --max_histories."""
+    """Refuse a game of more histories than --max_histories."""
     if not fits(game, most):
         raise ValueError(f"--{flag}: expected at most {most} histories (--max_histories), got more in {game}")
 
 
 def own_settings() -> dict[str, Any]:
-    """The values of the flags that the example itself defines, for settings.json."""
+    """Return the values of the flags that the example itself defines, for settings.json."""
     return {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
 
 
@@ -136,7 +136,7 @@ def seats(player: int, own: Any, other: Any) -> tuple[Any, Any]:
 
 
 def known_policies() -> str:
-    """Specs of policies, for a flag's help."""
+    """Return specs of policies, for a flag's help."""
     return ", ".join(f"{name}({arguments})" for name, arguments in policy_names().items())
 
 
@@ -149,7 +149,7 @@ def define_game_flags() -> None:
 
 
 def game_folder() -> pathlib.Path:
-    """`output_folder` of figures too; by default another game than the example's own is in its name."""
+    """Make the output folder; by default its name has the game, if that is not the example's own."""
     path = FLAGS.output_dir
     game = "chess" if "chess" in FLAGS and FLAGS.chess else FLAGS.game
     if not FLAGS["output_dir"].present and game != FLAGS["game"].default:
@@ -179,7 +179,7 @@ def objective(words: str) -> Any:
 
 
 def infoset_name(tree: HistoryTree, infoset: int) -> str:
-    """An information state as the game writes it; a history, by its actions, where it writes none."""
+    """Return an information state as the game writes it; a history, by its actions, where it writes none."""
     if tree.infoset_keys is not None:
         return tree.infoset_keys[infoset].replace("\n", " ")
     state, words = tree.game.new_initial_state(), []

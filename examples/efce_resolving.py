@@ -114,7 +114,7 @@ class Task:
 
 
 def tasks(row: str, multiplier: int, bounds: str) -> list[Task]:
-    """One for each blueprint, the uniform one first."""
+    """Return a task for each blueprint, the uniform one first."""
     seeds = [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
     return [Task(row, multiplier, seed, _WIDTH.value, bounds, _TIME_LIMIT.value) for seed in seeds]
 
@@ -139,7 +139,7 @@ def refine(task: Task) -> dict[str, Any]:
 
 
 def table_1(rows: Sequence[str], kept: KeptWork) -> list[dict[str, Any]]:
-    """One dictionary for each row, gamma and blueprint; one after the other, since seconds are shown."""
+    """Return a dictionary for each row, gamma and blueprint, computed in turn, since seconds are shown."""
     todo = [task for row in rows for gamma in (2, 5) for task in tasks(row, gamma, _BOUNDS.value)]
     done = dict(kept.each_done(refine, todo, "subgames", workers=1))
     return [done[k] for k in sorted(done)]
@@ -185,7 +185,7 @@ def stitch(task: Task) -> dict[str, Any]:
 def stitch_all(
     rows: Sequence[str], kinds: Sequence[str], kept: KeptWork, folder: pathlib.Path
 ) -> list[dict[str, Any]]:
-    """Refines all subgames of the rows, for each kind of bounds and blueprint; writes plans as they come."""
+    """Refine all subgames of the rows, for each kind of bounds and blueprint; write plans as they come."""
     stitched_rows = [row for row in rows if int(row) <= _STITCH.value]
     todo = [task for row in stitched_rows for kind in kinds for task in tasks(row, 2, kind)]
     done: dict[int, dict[str, Any]] = {}
@@ -208,7 +208,7 @@ def print_stitched(done: Sequence[dict[str, Any]], kinds: Sequence[str]) -> None
 
 
 def compile_first() -> None:
-    """Numba compiles when a function is first called, which is no part of an iteration's seconds."""
+    """Call the iterations once, so that numba's compiling is not part of their seconds."""
     game = battleship(1, 2, 1, 2, 2)
     resolving = efce.Resolving.of(game, efce.uniform_blueprint(), efce.public_moves(game, 1), _BOUNDS.value)
     efce.refine_regret(resolving.problem(resolving.names[0]), iterations=1)
@@ -280,7 +280,7 @@ def show(
     kept: KeptWork,
     folder: pathlib.Path,
 ) -> list[str]:
-    """Prints and writes all; the names of the files."""
+    """Print and write all results; return the names of the files."""
     written = []
     if rows:
         table = table_1(rows, kept)

@@ -97,7 +97,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def measured(tree: HistoryTree, player: int, penalty: float) -> dict[str, Any]:
-    """One tree's three values, and the lines behind the construction."""
+    """Return one tree's three values, and the lines behind the construction."""
     best, bounds = best_precomputation(tree, player), EntropyBounds(tree, player)
     promise, made = bounds.best_bound(penalty), bounds.best_construction(penalty)
     lines = bounds.lines(made.v)
@@ -117,7 +117,7 @@ def measured(tree: HistoryTree, player: int, penalty: float) -> dict[str, Any]:
 
 
 def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
-    """A game with search policies."""
+    """Return the rows of a game with search policies."""
     game = common.named_game(FLAGS.game)
     shallow: Any = common.policy(game, FLAGS.sigma)
     deep = common.policy(game, FLAGS.sigma_pre)
@@ -136,7 +136,7 @@ def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
 
 
 def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
-    """The opponent's entropy in equilibrium where most is demanded of it; else where v P(v) is greatest."""
+    """Return the opponent's entropy in equilibrium, at the v that demands most, else of the largest v P(v)."""
     solved = meta_equilibrium(tree, iterations=2000, target_nash_conv=1e-3)
     rival = solved.strategies[1 - player]
     bounds = EntropyBounds(tree, player, opponent=rival)
@@ -152,7 +152,7 @@ def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
 
 
 def chess_rows(values: Sequence[float]) -> list[dict[str, Any]]:
-    """Chess by an engine; utilities in [0, 1]."""
+    """Return the rows of chess by an engine; utilities in [0, 1]."""
     rows, player = [], _PLAYER.value
     with chess_runs.engines() as engines:
         for r in common.progress_bar(values, desc="r", leave=False):
@@ -163,7 +163,7 @@ def chess_rows(values: Sequence[float]) -> list[dict[str, Any]]:
 
 
 def plot(rows: Sequence[dict[str, Any]], title: str, unit: str, path: pathlib.Path) -> None:
-    """The three values (left axis) and the entropy (right axis) against r."""
+    """Plot the three values (left axis) and the entropy (right axis) against r."""
     with common.figure(path, figsize=(7.0, 4.2)) as (figure, panel):
         curves = [
             ("optimum", "C0-o", "optimum"),

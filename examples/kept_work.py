@@ -46,7 +46,7 @@ class KeptWork:
         workers: int | None = None,
         cluster: str | None = None,
     ) -> Iterator[tuple[int, Any]]:
-        """As `parallel.each_done`, with a bar; what files have comes from there, first.
+        """Yield what `parallel.each_done` does, with a bar; results in files come first.
 
         Args:
           solve: its results are made of what JSON has: they come as JSON gives them back.
@@ -79,7 +79,7 @@ class KeptWork:
                 yield left[number], json.loads(line)[1]
 
     def _read(self) -> Iterator[tuple[str, Any]]:
-        """The results in all files; what is no whole line of them is passed over."""
+        """Yield the results in all files; incomplete lines are skipped."""
         for path in sorted(self.path.parent.glob(f"{self.path.stem}.*{self.path.suffix}")):
             with contextlib.suppress(FileNotFoundError):  # another run has ended
                 for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -90,7 +90,7 @@ class KeptWork:
 
 @contextlib.contextmanager
 def kept_work(path: pathlib.Path) -> Iterator[KeptWork]:
-    """Keeps results in files, of which those of this run's tasks go when the block ends without an error."""
+    """Keep results in files, of which those of this run's tasks go when the block ends without an error."""
     kept = KeptWork(path)
     with kept.at_end:
         yield kept

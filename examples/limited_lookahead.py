@@ -110,7 +110,7 @@ def exact_values(game: pyspiel.Game) -> Exact:
 
 
 def committed(given: tuple[Exact, Task]) -> list[dict[str, Any]]:
-    """The commitments of a task, a row each."""
+    """Return the commitments of a task, a row each."""
     (game, exact), task = given
     player = task.rational_player
     evaluation = exact[1 - player]
@@ -186,7 +186,7 @@ def tasks() -> list[Task]:
 
 
 def summary(draws: Sequence[dict[str, Any]], point: Sequence[str]) -> list[dict[str, Any]]:
-    """Means over the draws of each point; the deviation is that of what "mean" is the mean of."""
+    """Return means over the draws of each point, with the standard deviation of the values behind "mean"."""
     means = {"mean": "supremum"}
     if point == _TYPES_POINT:
         earned = [name for name in draws[0] if name.startswith("against_")]
@@ -291,7 +291,7 @@ def expectations_of_types(done: Sequence[dict[str, Any]], values: Sequence[float
 
 
 def expectations(done: Sequence[dict[str, Any]], values: Sequence[float]) -> None:
-    """The same where the lookahead is known."""
+    """Print identities that must hold where the lookahead is known."""
     least = sum(row["bound"] >= value - 1e-6 for row, value in zip(done, values, strict=True))
     print(f"At least the value of the game: expected {len(done)}, obtained {least}")
     near = sum(row["value"] >= row["supremum"] - 1.0001e-4 for row in done)
@@ -311,7 +311,7 @@ def expectations_of_kuhn(done: Sequence[dict[str, Any]]) -> None:
 
 
 def curve_label(name: int | str) -> str:
-    """In words, a lookahead, or what a commitment was made for where there are types."""
+    """Return a curve's label: the lookahead, or, with types, the objective of the commitment."""
     if isinstance(name, int):
         return f"lookahead {name}"
     return f"made for the {name}" if name in _HEDGED else f"made for k = {name}"

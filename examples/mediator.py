@@ -134,7 +134,7 @@ class Resolver:
 def play(
     game: pyspiel.Game, mediator: efce.Mediator, rng: np.random.Generator
 ) -> tuple[list[dict[str, Any]], list[float]]:
-    """The moves, and what the players got."""
+    """Return the moves, and what the players got."""
     state, moves = game.new_initial_state(), []
     while not state.is_terminal():
         player, advice = state.current_player(), None
@@ -164,7 +164,7 @@ def play(
 
 
 def start(game: pyspiel.Game) -> Any:
-    """The blueprint."""
+    """Return the blueprint."""
     if _BLUEPRINT.value == "uniform":
         return efce.uniform_blueprint()
     if _BLUEPRINT.value == "jittered":

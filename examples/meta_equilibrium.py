@@ -48,7 +48,7 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. D
 
 
 def name_of(tree: HistoryTree, entry: int) -> str:
-    """An information state, and where there is a choice, the actions that are memorized there."""
+    """Return an information state, and where there is a choice, the actions that are memorized there."""
     name = common.infoset_name(tree, int(tree.entry_infoset[entry]))
     if not tree.has_menus:
         return name

@@ -94,7 +94,7 @@ def test_years(found: people.KnownPerson) -> list[int]:
 
 
 def engine_behind(engines: chess_runs.Engines, found: people.KnownPerson, since: int) -> tuple[Any, str]:
-    """The engine's softmax with lapses, fitted to the person's moves before the first year."""
+    """Return the engine's softmax with lapses, fitted to the person's moves before the first year."""
     table = found.table.select(found.table.years < since)
     states, own = table.own_states(), table.own
     played = zip(table.keys[own].tolist(), table.actions[own].tolist(), strict=True)
@@ -143,7 +143,7 @@ def models(population: move_counts.GameSelection | None, since: int, behind: Any
 def score(
     model: Model, table: move_counts.GameTable, years: list[int], states: dict[int, chess.ChessState]
 ) -> Score:
-    """Predicts each year from the years before."""
+    """Predict each year from the years before."""
     result, game = Score(), chess.ChessGame()
     known = table.select(table.years < years[-1] + 1)
     if model.counts:
@@ -164,7 +164,7 @@ def score(
 
 
 def report(scores: dict[str, Score], plies: np.ndarray, folder: pathlib.Path) -> list[dict[str, Any]]:
-    """Prints the tables; the rows by ply."""
+    """Print the tables and return the rows by ply."""
     overall = []
     for name, each in scores.items():
         half_lives, alphas = ([getattr(fit, what) for fit in each.fits] for what in ("half_life", "alpha"))
@@ -208,7 +208,7 @@ def plot(scores: dict[str, Score], path: pathlib.Path) -> None:
 
 
 def plot_by_ply(rows: Sequence[dict[str, Any]], names: Iterable[str], path: pathlib.Path) -> None:
-    """Bits a move against the ply, a curve a model."""
+    """Plot bits a move against the ply, a curve a model."""
     with common.figure(path, figsize=(7.0, 4.2)) as (figure, panel):
         for k, name in enumerate(names):
             sweeps.curve(panel, rows, "ply", f"{name}, bits", common.curve_style(k), name, ms=4)
@@ -261,7 +261,7 @@ def all_scores(compared: list[Model], table: move_counts.GameTable, years: list[
 
 
 def as_json(year: int, fit: CountFit) -> dict[str, Any]:
-    """A fit for programs; no half-life is None."""
+    """Return a fit for programs; no half-life is None."""
     half_life = fit.half_life if math.isfinite(fit.half_life) else None
     return dataclasses.asdict(fit) | {"year": year, "half_life": half_life}
 

@@ -41,7 +41,7 @@ def each_done(
     workers: int | None = None,
     cluster: str | None = None,
 ) -> Generator[tuple[int, Any], None, None]:
-    """(number, solve(task)) of every task, in the order in which they are done; closed, it ends the others.
+    """Yield (number, solve(task)) of every task as they are done; if closed, it ends the others.
 
     Args:
       solve: a function of a module's top level, or a partial one of it.
@@ -108,7 +108,7 @@ def _in_a_pool(
 
 
 def _end_with_parent(reader: Connection) -> None:
-    """Ends a worker when its parent closes a pipe, as the system does for one that is killed."""
+    """End a worker when its parent closes a pipe, as the system does for one that is killed."""
 
     def watch() -> None:
         reader.poll(None)  # until there is something to read, which is the end

@@ -69,7 +69,7 @@ class Frontier(NamedTuple):
 
 
 def frontier(held: efce.SequenceGame, notion: Any, vertex: bool = True) -> Frontier:
-    """The farthest points in four directions, and then beyond each edge between two, until nothing is there.
+    """Return the farthest points in four directions, then beyond each edge between two, until none is left.
 
     A polygon of n corners takes some 2 n programs. Each one's bound says how far it can reach at most.
     """
@@ -125,7 +125,7 @@ def corners_of(found: list[Any], places: list[Any]) -> list[Any]:
 
 
 def nash(held: efce.SequenceGame, most: int = 16) -> Any:
-    """Both players' utilities in each extreme Nash equilibrium, float64[n, 2], each once, in ascending order.
+    """Return both players' utilities in each extreme Nash equilibrium: distinct float64[n, 2], ascending.
 
     With payoffs A and B above 0, the vertices of {x >= 0, B^T x <= 1} and {y >= 0, A y <= 1} are found by
     solving for each choice of constraints that hold exactly; two of them are an equilibrium if each pure
@@ -153,13 +153,13 @@ def nash(held: efce.SequenceGame, most: int = 16) -> Any:
 
 
 def between_1_and_2(table: Any) -> Any:
-    """A table from 1 to 2; 1 where it differs by rounding alone, of sums over what chance does."""
+    """Return a table from 1 to 2; 1 where it differs by rounding alone, of sums over what chance does."""
     size = float(np.ptp(table))
     return 1.0 + (table - table.min()) / size if size > 1e-13 * np.abs(table).max() else np.ones_like(table)
 
 
 def pure_plans(form: Any, most: int) -> Any:
-    """float64[n, S], the reduced pure strategies as realization plans; some more than `most` at most."""
+    """Return float64[n, S], the reduced pure strategies as realization plans; few more than `most`."""
     plans = [np.eye(1, form.num_sequences)[0]]
     for k in range(1, form.num_infosets):
         more = []
@@ -177,7 +177,7 @@ def pure_plans(form: Any, most: int) -> Any:
 
 
 def vertices(table: Any) -> Any:
-    """The vertices but 0 of {x >= 0, table @ x <= 1}, each once: float64[n, x's length]."""
+    """Return the vertices but 0 of {x >= 0, table @ x <= 1}, each once: float64[n, x's length]."""
     m, n = table.shape
     sides, bounds = np.vstack([table, -np.eye(n)]), np.append(np.ones(m), np.zeros(n))
     chosen = np.array(list(itertools.combinations(range(m + n), n)))

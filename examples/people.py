@@ -24,7 +24,7 @@ _POPULATION = flags.DEFINE_string(
 
 
 def person(plies: int) -> KnownPerson:
-    """The games of the flags, up to so many half-moves each."""
+    """Return the games of the flags, up to so many half-moves each."""
     path, player, population = _GAMES.value, _PLAYER.value, _POPULATION.value
     if path is None:
         path, player = str(DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
@@ -35,7 +35,7 @@ def person(plies: int) -> KnownPerson:
 
 
 def years_of(found: KnownPerson, since: int, until: int) -> list[int]:
-    """The years within --since and --until in which there are games, with others before.
+    """Return the years within --since and --until in which there are games, with others before.
 
     Raises:
       ValueError: there are none.

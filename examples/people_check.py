@@ -86,7 +86,7 @@ class Games:
         return ((k, r) for k, r in enumerate(self.records) if ((r.year or 0.0) >= self.cut) is later)
 
     def drawn(self, own: bool, plies: int, count: int) -> list[Asked]:
-        """Moves of the last games, each as likely as any other."""
+        """Draw moves of the last games, each as likely as any other."""
         every = [(k, ply) for k, record in self.part(later=True) for ply in plies_of(record, plies, own)]
         chosen = np.random.default_rng([FLAGS.seed, own]).permutation(len(every))[:count].tolist()
         wanted = {every[which] for which in chosen}
@@ -111,7 +111,7 @@ def ratings_of(record: GameRecord) -> tuple[int, int]:
 
 
 def states_of(record: GameRecord, plies: int = _PLIES) -> Iterator[chess.ChessState]:
-    """The positions before the moves of a game."""
+    """Yield the positions before the moves of a game."""
     state = chess.ChessGame({"max_plies": 1000}).new_initial_state()
     for action in record.actions[:plies]:
         if state.is_terminal():
@@ -152,7 +152,7 @@ def predicted(asked: Sequence[Asked], policy: Callable[[float], Any], name: str)
 
 
 def counted(person: KnownPerson, cut: float, prior: Any, most: int) -> Any:
-    """The player's earlier games before a prior; half-life and alpha are fitted to some of their moves."""
+    """Return a model of the player's earlier games with a prior, fitted (half-life, alpha) to some moves."""
     table = person.table.select(person.table.years < cut)
     some = max(1, round(most * table.num_games / int(table.own.sum())))
     looked = np.random.default_rng(FLAGS.seed).permutation(table.num_games)[:some].tolist()
@@ -236,7 +236,7 @@ def check_values(people: PeopleFit, drawn: RatedGames, engine: Any, folder: path
 def check_clocks(
     people: PeopleFit, drawn: RatedGames, games: Games, folder: pathlib.Path
 ) -> dict[str, list[dict[str, Any]]]:
-    """Seconds of all later moves, and of the player's by how many of its earlier games had the position."""
+    """Check the seconds of later moves, and of the player's by how many earlier games had the position."""
     seconds = as_rows(people_checks.check_seconds(people, drawn.parted(_LAST.value)[1].moves))
     show("Seconds of moves, in ten classes by what was expected", seconds)
     plot(folder / "seconds.png", seconds, "speed", "spent", "expected seconds of a move", "seconds")
@@ -293,7 +293,7 @@ def check_choices(games: Games, people: PeopleFit, engine: Any, folder: pathlib.
     found = dict(zip(asked, engine.search(asked, _ANALYST, 1), strict=True))
 
     def worth(state: chess.ChessState, side: int) -> float:
-        """Pawns of a side."""
+        """Return a state's evaluation in pawns, from a side's viewpoint."""
         if state.is_terminal():
             return 20.0 * (state.returns()[side] - 0.5)
         return pawns(found[state.epd].lines[0]) * (1.0 if state.current_player() == side else -1.0)
@@ -337,7 +337,7 @@ def check_choices(games: Games, people: PeopleFit, engine: Any, folder: pathlib.
 
 
 def check_speed(games: Games) -> dict[str, float]:
-    """Milliseconds of a position on one core in batches, the making of what a network sees included."""
+    """Print milliseconds a position on one core in batches, with the encoding of positions included."""
     apart = [each.state for each in games.drawn(True, _PLIES, 10 * _BATCH)]
     whole = itertools.chain.from_iterable(states_of(record) for _, record in games.part(later=True))
     found = {}
@@ -355,7 +355,7 @@ def check_speed(games: Games) -> dict[str, float]:
 
 
 def show(title: str, rows: Sequence[dict[str, Any]]) -> None:
-    """A table, in which an error stands behind what it is of."""
+    """Print a table, with each error behind its value."""
     print(f"\n{title}" if rows else f"\n{title}: too few games")
     if rows:
         names, cells = list(rows[0]), []

@@ -118,7 +118,7 @@ class Judge:
         self._positions = 0
 
     def replies(self, states: Sequence[chess.ChessState]) -> list[list[tuple[int, int]]]:
-        """(action, number) of the replies that are looked at in each position."""
+        """Return (action, number) of the replies that are looked at in each position."""
         new = {chess.board_key(state): state for state in states if chess.board_key(state) not in self._rows}
         if new:
             asked = list(new.values())
@@ -141,7 +141,7 @@ class Judge:
         return [self._rows[chess.board_key(state)] for state in states]
 
     def odds(self, weights: Weights) -> Weights:
-        """float64[replies, draws]: how likely replies are, by weights of games, float64[games, draws]."""
+        """Return replies' probabilities float64[replies, draws] by games' weights float64[games, draws]."""
         games = [game for each in self.reply_games for game in each]
         starts = np.cumsum([0, *(len(each) for each in self.reply_games)])
         shape = (len(self.reply_prior), self.games)
@@ -170,7 +170,7 @@ class Paths:
     moves: npt.NDArray[np.int64]
 
     def expected(self, odds: Weights, of: Weights) -> Weights:
-        """float64[draws]: the expectation of float64[e]."""
+        """Return float64[draws]: the expectation of float64[e]."""
         starts = np.cumsum([0, *map(len, self.replies)])
         numbers = np.array([n for path in self.replies for n in path], np.int64)
         shape = (len(self.replies), len(odds))
@@ -181,7 +181,7 @@ class Paths:
 
 
 def paths_of(book: chess.Book, settings: chess.PreparationSettings, judge: Judge) -> Paths:
-    """Plays a book against all replies that the judge looks at."""
+    """Play a book against all replies that the judge looks at."""
     moves = {
         tuple(chess.action_of(move) for move in position.history): chess.action_of(position.moves[0].move)
         for position in book.positions
@@ -212,7 +212,7 @@ def paths_of(book: chess.Book, settings: chess.PreparationSettings, judge: Judge
 
 
 def hits(book: chess.Book, table: GameTable) -> Weights:
-    """float64[games]: how many positions of the book came up in each game with the person on the other side.
+    """Return float64[games]: how many positions of the book came up in each game against the person.
 
     NaN in games with the person on the book's own side.
     """
@@ -248,7 +248,7 @@ class Trial:
 def judge_of(
     settings: chess.PreparationSettings, table: GameTable, engines: chess_runs.Engines
 ) -> tuple[Judge, PreparationPolicies, chess.PreparationSettings]:
-    """The judge from a year on, and what it would prepare with."""
+    """Return the judge from a year on, and what it would prepare with."""
     own = dataclasses.replace(
         settings,
         opponent="",
@@ -272,7 +272,7 @@ def books_of(
     engines: chess_runs.Engines,
     sizes: Sequence[int],
 ) -> dict[tuple[str, int], chess.Book]:
-    """The prepared books and the controls of each size."""
+    """Return the prepared books and the controls of each size."""
     control = functools.partial(chess.control_book, settings, policies)
     found = {(_PREPARED, size): book for size, book in prepared(settings, policies, engines, sizes).items()}
     for size in sizes:
@@ -287,7 +287,7 @@ def prepared(
     engines: chess_runs.Engines,
     sizes: Sequence[int],
 ) -> dict[int, chess.Book]:
-    """The best books of each size, by these policies, which the settings may distrust."""
+    """Return the best books of each size, by these policies, which the settings may distrust."""
     player = settings.player
     tree = chess.preparation_tree(settings, engines.analyst, engines.opponent, policies=policies)
     best: list[Any]
@@ -323,7 +323,7 @@ def model_before(
 def trials(
     found: people.KnownPerson, years: Sequence[int], sizes: Sequence[int], engines: chess_runs.Engines
 ) -> list[Trial]:
-    """Everything that is judged."""
+    """Return all trials."""
     done: list[Trial] = []
     later_table = found.table.select(found.table.years >= years[0])
     rng = np.random.default_rng(FLAGS.seed)
@@ -392,7 +392,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def judged_years(found: people.KnownPerson) -> list[int]:
-    """The years that are prepared for: those in which there are games, with others before and after."""
+    """Return the years to prepare for: those with games, which have games before and after them."""
     known = sorted(set(found.years.tolist()))
     since = _SINCE.value if _SINCE.value is not None else known[max(-3, -len(known))]
     until = _UNTIL.value if _UNTIL.value is not None else known[max(-2, -len(known))]
@@ -400,7 +400,7 @@ def judged_years(found: people.KnownPerson) -> list[int]:
 
 
 def summarized(done: Sequence[Trial], sizes: Sequence[int]) -> list[dict[str, Any]]:
-    """Means over years and colors, by size and kind; and how much better the prepared books are."""
+    """Return means over years and colors, by size and kind, and the lead of the prepared books."""
     at = {(t.kind, t.size, t.year, t.side): t for t in done}
     cases = sorted({(t.year, t.side) for t in done})
     nothing = np.mean([at["no book", 0, *case].values for case in cases], axis=0)
@@ -434,7 +434,7 @@ def summarized(done: Sequence[Trial], sizes: Sequence[int]) -> list[dict[str, An
 
 
 def told(rows: Sequence[dict[str, Any]]) -> None:
-    """Prints the table."""
+    """Print the table."""
     print("\nBy the judge; beside a control, how much more the prepared book is worth (95 %):\n")
     shown = []
     for row in rows:
@@ -451,7 +451,7 @@ def told(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def as_row(trial: Trial) -> dict[str, Any]:
-    """A trial for other programs."""
+    """Return a trial for other programs."""
     met = trial.hits[~np.isnan(trial.hits)]
     return {name: getattr(trial, name) for name in ("year", "side", "kind", "size", "positions")} | {
         "worth": f"{trial.values[0]:.6f}",

@@ -101,7 +101,7 @@ def _published(row: dict[str, Any]) -> str:
 
 
 def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None:
-    """Utility (left axis, thick) and size (right axis, thin) against log10 r, one panel a side."""
+    """Plot utility (left axis, thick) and size (right axis, thin) against log10 r, one panel a side."""
     sides = list(dict.fromkeys(row["side"] for row in rows))
     with common.figure(path, len(sides), figsize=(7.0, 3.4 * len(sides)), sharex=True, squeeze=False) as (
         figure,

@@ -53,13 +53,13 @@ class Player:
 
 
 def draw(state: Any, rng: np.random.Generator) -> None:
-    """Plays a chance move."""
+    """Play a chance move."""
     outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
     state.apply_action(int(rng.choice(outcomes, p=probabilities)))
 
 
 def opening(game: pyspiel.Game, rng: np.random.Generator) -> list[int]:
-    """Random moves that do not end the game; outcomes of chance are drawn as they come."""
+    """Return the state after random moves that do not end the game; chance is drawn by its probabilities."""
     while True:
         state, moves = game.new_initial_state(), 0
         while not state.is_terminal() and (moves < _OPENING.value or state.is_chance_node()):
@@ -73,7 +73,7 @@ def opening(game: pyspiel.Game, rng: np.random.Generator) -> list[int]:
 
 
 def play(game: pyspiel.Game, moves: Sequence[int], seats: Sequence[Player], rng: np.random.Generator) -> Any:
-    """Plays a game to its end; returns the last state."""
+    """Play a game to its end and return the last state."""
     state = game.new_initial_state()
     for action in moves:
         state.apply_action(action)
@@ -121,7 +121,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def report(game: pyspiel.Game, players: Sequence[Player], rows: Sequence[dict[str, Any]]) -> None:
-    """Prints results of the first player, by seat and together, and the time for a move."""
+    """Print results of the first player, by seat and together, and the time for a move."""
     half = (game.utility_sum() or 0.0) / 2.0
     table = []
     for name, seats in (("moving first", (0,)), ("moving second", (1,)), ("together", (0, 1))):

@@ -131,7 +131,7 @@ def sizes(row: dict[str, Any]) -> str:
 def prepared(
     game: pyspiel.Game, shallow: Any, deep: Any, leaves: Any, side: str, r: float, show: Callable[..., None]
 ) -> tuple[dict[str, Any], tuple[float, float, float] | None]:
-    """One tree: its row, and what playing the book gave.
+    """Return the row of one tree, with the score that playing the book gave.
 
     Utilities are those of the player who prepares; where both do, of player 0.
     """
@@ -168,7 +168,7 @@ def prepared(
 
 
 def played(game: pyspiel.Game, policy: Any, player: int) -> tuple[float, float]:
-    """The mean utility of games in which both sides play `policy`, and its standard error."""
+    """Return the mean utility of games in which both sides play `policy`, and its standard error."""
     bot = SearchBot(policy, seed=_SEED.value)
     seeds = np.random.default_rng(_SEED.value).integers(2**31, size=_CHECK_GAMES.value)
     utilities = [
@@ -179,7 +179,7 @@ def played(game: pyspiel.Game, policy: Any, player: int) -> tuple[float, float]:
 
 
 def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None:
-    """Utility (left axis) and size (right axis) against log10 r, one panel for each who prepares."""
+    """Plot utility (left axis) and size (right axis) against log10 r, a panel for each who prepares."""
     with common.figure(path, 3, figsize=(7.0, 9.6), sharex=True) as (figure, panels):
         for player, (side, panel) in enumerate(zip(_SIDES, panels, strict=True)):
             own = [row for row in rows if row["prepares"] == side]

@@ -25,24 +25,24 @@ def define_search_flags() -> None:
 
 
 def values_of(*names: str) -> dict[str, Any]:
-    """The values of flags by name, for settings.json."""
+    """Return the values of flags by name, for settings.json."""
     return {name: flags.FLAGS[name].value for name in names}
 
 
 def print_rows(rows: Rows, columns: Mapping[str, str]) -> None:
-    """Prints rows as a table; columns: {heading: name} or {heading: "name:format"}."""
+    """Print rows as a table; columns: {heading: name} or {heading: "name:format"}."""
     named = [column.partition(":") for column in columns.values()]
     table = [[format(row[name], how) if how else row[name] for name, _, how in named] for row in rows]
     common.print_table(table, list(columns))
 
 
 def curve(panel: Any, rows: Rows, x: str, y: str, style: str, label: str, **look: Any) -> Any:
-    """Draws one number of the rows against another; returns what a legend needs."""
+    """Draw one number of the rows against another and return the legend's handle."""
     return panel.plot([row[x] for row in rows], [row[y] for row in rows], style, label=label, **look)[0]
 
 
 def right_axis(panel: Any, label: str, **look: Any) -> Any:
-    """A second axis, at the right of a panel."""
+    """Return a second axis, at the right of a panel."""
     right = panel.twinx()
     right.grid(visible=False)
     right.set_ylabel(label, **look)

@@ -53,7 +53,7 @@ def pytest_collection_finish() -> None:
 
 
 def _no_engine() -> str:
-    """Why there is none; "" if there is."""
+    """Return why there is none; "" if there is one."""
     try:
         find_engine()
     except EngineError as error:
@@ -62,7 +62,7 @@ def _no_engine() -> str:
 
 
 def _no_browser() -> str:
-    """Why there is none; "" if there is."""
+    """Return why there is none; "" if there is one."""
     missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     install = "apt-get install chromium chromium-driver"
     return f"no {' and no '.join(missing)} found ({install})" if missing else ""
@@ -70,7 +70,7 @@ def _no_browser() -> str:
 
 @pytest.fixture(scope="session")
 def searches(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """A store for tests of the real engine that do not ask what is searched: all search once.
+    """Return a store for tests of the real engine that do not ask what is searched: all search once.
 
     It has the shipped searches from the start, which are what many examples ask the same engine by default.
     """

@@ -18,7 +18,7 @@ from tools.soak import clusters
 
 @functools.cache
 def cluster_address() -> str:
-    """The scheduler of a cluster within this process, which all tests of behavior share.
+    """Return the scheduler of a cluster within this process, which all tests of behavior share.
 
     It is there in a fraction of a second, and ends with Python, when there is nowhere left to tell it.
     """
@@ -28,7 +28,7 @@ def cluster_address() -> str:
 
 
 def cluster_of_threads() -> Any:
-    """A scheduler and a worker within this process."""
+    """Return a scheduler and a worker within this process."""
     distributed = pytest.importorskip("distributed")
     return distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
@@ -43,7 +43,7 @@ def local_cluster(workers: int) -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def started(folder: Path, *flags: str, env: dict[str, str] | None = None) -> Iterator[Path]:
-    """A scheduler and one worker, as one starts them by hand; gives the scheduler file."""
+    """Start a scheduler and one worker, as by hand, and yield the scheduler file."""
     path = folder / "scheduler.json"
     own = os.environ | {"DASK_LOGGING__DISTRIBUTED": "error"} | (env or {})
     dask = [sys.executable, "-m", "dask"]

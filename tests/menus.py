@@ -34,7 +34,7 @@ _MOST_PAIRS = 2000
 
 
 def matrix_value(matrix: np.ndarray) -> float:
-    """The value of a matrix game for the player of rows."""
+    """Return the value of a matrix game for the player of rows."""
     rows, columns = matrix.shape
     # max v over x, v: v <= x'A_j for each column j
     result = linprog(
@@ -78,7 +78,7 @@ PENALTIES = ((0.01, 0.03), (0.05, 0.05), (0.1, 0.02))
 def menu_tree(
     kind: str, seed: int, truncate: str = "reach", penalties: Any = None, policies: bool = False
 ) -> HistoryTree:
-    """The tree of a `menu_case`."""
+    """Return the tree of a `menu_case`."""
     game, pre, sigma = menu_case(kind, seed, policies)
     return HistoryTree.from_game(
         game, sigma_pre=pre, sigma=sigma, penalties=penalties or PENALTIES[seed % 3], truncate=truncate
@@ -86,7 +86,7 @@ def menu_tree(
 
 
 def kuhn_tree() -> HistoryTree:
-    """The whole tree of Kuhn poker."""
+    """Return the whole tree of Kuhn poker."""
     pre, sigma = (random_policy(seed, by="infoset") for seed in (1, 2))
     return expand(pyspiel.load_game("kuhn_poker"), pre, sigma, 0.07, truncate="none")
 
@@ -151,7 +151,7 @@ class MetaCase:
         return self.expand(truncate="none")
 
     def mixture(self, strategy: MetaStrategy) -> np.ndarray:
-        """The probability with which a strategy makes each choice."""
+        """Return the probability with which a strategy makes each choice."""
         tree, player = strategy.tree, strategy.player
         mixed = np.zeros(len(self.choices[player]))
         for probability, members in strategy.mixture():
@@ -168,7 +168,7 @@ class MetaCase:
 
 
 def _key(choice: Choices) -> frozenset[tuple[str, frozenset[int]]]:
-    """A choice without its probabilities: entries of a menu share no actions."""
+    """Return a choice without its probabilities: entries of a menu share no actions."""
     return frozenset((name, frozenset(a for a, p in row.items() if p > 0.0)) for name, row in choice.items())
 
 
@@ -180,7 +180,7 @@ def enumerated(
     weight: Any = None,
     most: float = math.inf,
 ) -> MetaCase | None:
-    """A meta-game with all pairs of choices, None where there are more than `most`.
+    """Return a meta-game with all pairs of choices, None where there are more than `most`.
 
     weight: as `HistoryTree.from_game` takes it.
     """
@@ -202,7 +202,7 @@ def enumerated(
 
 @functools.cache
 def meta_case(seed: int) -> MetaCase | None:
-    """A random meta-game, None where too many pairs of choices would have to be tried.
+    """Return a random meta-game, None where too many pairs of choices would have to be tried.
 
     Of three kinds of games, with policies, menus or weights; some players never memorize.
     """
@@ -224,7 +224,7 @@ def meta_cases(count: int) -> list[MetaCase]:
 
 
 def random_strategies(tree: HistoryTree, seed: int) -> tuple[MetaStrategy, MetaStrategy]:
-    """Both players', with zeros and whole menus among the probabilities; nothing that no entry leads to."""
+    """Return both players' strategies, with zeros and whole menus; 0 at entries that none leads to."""
     rng = np.random.default_rng(seed)
     drawn = []
     for i, penalty in enumerate(tree.penalties):
@@ -242,20 +242,20 @@ def random_strategies(tree: HistoryTree, seed: int) -> tuple[MetaStrategy, MetaS
 
 
 def names_in(tree: HistoryTree, player: int) -> list[str]:
-    """A player's information states of a tree, in its order, as the oracle calls them."""
+    """Return a player's information states of a tree, in its order, as the oracle calls them."""
     histories = tree.infoset_history[tree.infoset_player == player].tolist()
     return [information_state(tree.game, tree.state(h), player) for h in histories]
 
 
 def members_of(tree: HistoryTree, player: int, choice: Choices) -> list[int]:
-    """A choice as a memorization set of a tree that has its information states."""
+    """Return a choice as a memorization set of a tree that has its information states."""
     own = np.flatnonzero(tree.infoset_player == player).tolist()
     infosets = dict(zip(names_in(tree, player), own, strict=True))
     return [entry_of(tree, infosets[name], row) for name, row in choice.items()]
 
 
 def entry_of(tree: HistoryTree, infoset: int, row: dict[int, float]) -> int:
-    """The entry of an information state that plays what a row does."""
+    """Return the entry of an information state that plays what a row does."""
     children = tree.children(int(tree.infoset_history[infoset]))
     return next(int(tree.edge_entry[c]) for c in children if row.get(int(tree.action[c]), 0.0) > 0.0)
 

@@ -18,7 +18,7 @@ from precomp_games import HistoryTree, Menu
 
 
 def tree_type(short_name: str, chance_mode: Any, parameters: dict[str, Any]) -> pyspiel.GameType:
-    """The type of a constant-sum game of perfect information that says nothing of its states."""
+    """Return the type of a constant-sum game of perfect information that says nothing of its states."""
     return pyspiel.GameType(
         short_name=short_name,
         long_name="Random tree (test)",
@@ -77,7 +77,7 @@ class RandomTreeGame(pyspiel.Game):
 def _node(
     settings: tuple[int, int, int, float], position: tuple[int, ...], turn: int
 ) -> tuple[int, np.ndarray, float]:
-    """(player, chance or legal weights, utility) at a position, from the seed alone."""
+    """Return (player, chance or legal weights, utility) at a position, from the seed alone."""
     seed, depth, actions, chance = settings
     rng = np.random.default_rng([seed, turn, *position])
     draw = rng.random()
@@ -151,7 +151,7 @@ pyspiel.register_game(_TYPE, RandomTreeGame)
 def random_tree(
     seed: int, depth: int = 4, actions: int = 3, chance: float = 0.2, width: int = 0, scale: float = 1.0
 ) -> pyspiel.Game:
-    """See `RandomTreeGame`."""
+    """Return a `RandomTreeGame`."""
     settings = {"seed": seed, "depth": depth, "actions": actions, "chance": chance}
     if width:
         settings["width"] = width
@@ -196,7 +196,7 @@ def random_efg(
     shown: float = 0.0,
     general: bool = False,
 ) -> pyspiel.Game:
-    """A zero-sum game in which each player sees a random part of what the others did.
+    """Return a zero-sum game in which each player sees a random part of what the others did.
 
     Perfect recall holds because a player's information set is named by its own past and what it saw.
     Utilities are multiplied by `scale`. A game that ends in a lottery is worth the same whatever is played.
@@ -240,7 +240,7 @@ def random_efg(
 
 @functools.lru_cache(maxsize=32)  # the rows of a large game, drawn once for all tests that share its policies
 def random_policy(seed: int, support: str = "full", by: str = "history") -> Any:
-    """A random policy as a function of the state; its randomness comes from (seed, information state).
+    """Return a random policy as a function of the state; its randomness comes from (seed, information state).
 
     support: "full", "partial" (a random subset of the actions) or "pure".
     by: "history", "infoset" or "position", what it depends on.
@@ -312,7 +312,7 @@ def last(state: Any) -> dict[int, float]:
 
 
 def policy_pairs(seed: int, support: str = "full", by: str = "history", sigma: str | None = None) -> Any:
-    """(sigma_pre, sigma), a random policy of each player's; `sigma` is the support of the latter."""
+    """Return (sigma_pre, sigma), a random policy of each player's; `sigma` is the support of the latter."""
     return tuple(
         tuple(random_policy(4 * seed + k + i, kind, by) for i in (0, 1))
         for k, kind in ((0, support), (2, sigma or support))
@@ -330,12 +330,12 @@ def random_case(
 
 
 def expand(game: pyspiel.Game, sigma_pre: Any, sigma: Any, penalties: Any, **options: Any) -> HistoryTree:
-    """The tree of what `random_case` gives, at some penalties."""
+    """Return the tree of what `random_case` gives, at some penalties."""
     return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=sigma, penalties=penalties, **options)
 
 
 def sides(player: int, own: Any, other: Any) -> tuple[Any, Any]:
-    """A pair: what is the player's, and what is the other one's."""
+    """Return a pair: what is the player's, and what is the other one's."""
     return (own, other) if player == 0 else (other, own)
 
 

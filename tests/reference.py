@@ -96,7 +96,7 @@ def positions(game: pyspiel.Game, player: int) -> dict[str, str]:
 
 
 def states(game: pyspiel.Game) -> Iterator[Any]:
-    """All states of a game, parents first."""
+    """Yield all states of a game, parents first."""
     stack = [game.new_initial_state()]
     while stack:
         state = stack.pop()
@@ -125,7 +125,7 @@ def _count(names: Sequence[str], options: Options) -> int:
 
 
 def _chosen(names: Sequence[str], options: Options) -> Iterator[dict[str, Any]]:
-    """All these ways: at each of these nothing, or an option with what is chosen after it."""
+    """Yield all these ways: at each of these nothing, or an option with what is chosen after it."""
     each = [
         [{}, *({name: one} | below for one, after in options(name) for below in _chosen(after, options))]
         for name in names
@@ -135,7 +135,7 @@ def _chosen(names: Sequence[str], options: Options) -> Iterator[dict[str, Any]]:
 
 
 def _children(parents: dict[str, str | None]) -> tuple[list[str], Options]:
-    """The first information states, and what `_count` and `_chosen` ask for sets without entries."""
+    """Return the first information states, and what `_count` and `_chosen` ask for sets without entries."""
     children: dict[str | None, list[str]] = {}
     for name, parent in parents.items():
         children.setdefault(parent, []).append(name)
@@ -143,7 +143,7 @@ def _children(parents: dict[str, str | None]) -> tuple[list[str], Options]:
 
 
 def prefix_closed_sets(parents: dict[str, str | None]) -> Iterator[frozenset[str]]:
-    """All sets that hold, with an information state, its player's previous one."""
+    """Return all sets that hold, with an information state, its player's previous one."""
     return map(frozenset, _chosen(*_children(parents)))
 
 
@@ -152,7 +152,7 @@ def count_prefix_closed_sets(parents: dict[str, str | None]) -> int:
 
 
 def all_sets(game: pyspiel.Game, player: int, most: float = math.inf) -> list[frozenset[str]]:
-    """A player's prefix-closed sets; none at all where there are more than `most`."""
+    """Return a player's prefix-closed sets; none at all where there are more than `most`."""
     parents = predecessors(game, player)
     return list(prefix_closed_sets(parents)) if count_prefix_closed_sets(parents) <= most else []
 
@@ -190,7 +190,7 @@ def _values(
 
 
 def _own(game: pyspiel.Game, player: int, utilities: np.ndarray) -> np.ndarray:
-    """A player's own utilities, where the other one has a single strategy."""
+    """Return a player's own utilities, where the other one has a single strategy."""
     found = utilities.ravel()
     return found if player == 0 else (game.utility_sum() or 0.0) - found
 
@@ -234,7 +234,7 @@ def expected_utility(
 def best_set(
     game: pyspiel.Game, player: int, penalty: float, pre: Any, sigma: Any
 ) -> tuple[float, float, frozenset[str]]:
-    """(value, utility, set) that is best for `player`, over all prefix-closed sets."""
+    """Return (value, utility, set) that is best for `player`, over all prefix-closed sets."""
     sets = list(prefix_closed_sets(predecessors(game, player)))
     found = own_utilities(game, player, sets, pre, sigma)
     values = found - penalty * np.array(list(map(len, sets)))
@@ -250,14 +250,14 @@ Choices = dict[str, Row]
 
 
 def entries(given: Any, state: Any) -> list[Row]:
-    """The entries of a menu at a state, or of a policy as a menu of one."""
+    """Return the entries of a menu at a state, or of a policy as a menu of one."""
     if not hasattr(given, "entries_batch"):
         return [given(state)]
     return [{e: 1.0} if isinstance(e, int) else dict(e) for e in given.entries_batch([state])[0]]
 
 
 def all_choices(game: pyspiel.Game, player: int, given: Any, most: float = math.inf) -> list[Choices]:
-    """All memorization sets with all choices of entries; none at all where there are more than `most`.
+    """Return all memorization sets with all choices of entries; none at all where there are more than `most`.
 
     given: a menu, or a policy as a menu of one.
     """

@@ -39,7 +39,7 @@ class Bar:
 
 @contextlib.contextmanager
 def shown() -> Iterator[list[Bar]]:
-    """The bars that are made within it, in their order."""
+    """Yield the bars that are made within it, in their order."""
     bars: list[Bar] = []
 
     def make(**given: Any) -> Bar:

@@ -1,4 +1,4 @@
-"""That the benchmarks run, small; what they measure is for `make bench` to say."""
+"""The benchmarks run, at small sizes; `make bench` measures."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from precomp_games.algorithms import best_precomputation
 
 @pytest.fixture
 def run(capsys):
-    """Runs the benchmarks in this process; gives (exit status, standard output, standard error)."""
+    """Run the benchmarks in this process and give (exit status, standard output, standard error)."""
 
     def run(*flags: str) -> tuple[int, str, str]:
         with flagsaver.flagsaver(), pytest.raises(SystemExit) as ended:

@@ -181,7 +181,7 @@ def test_the_outer_function_is_named():
 
 
 def public_functions():
-    """All of the library."""
+    """Return all public functions of the library."""
     found = {}
     for module in pkgutil.walk_packages(precomp_games.__path__, "precomp_games."):
         for thing in vars(importlib.import_module(module.name)).values():

@@ -63,7 +63,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def lines_of(table: str) -> list[str]:
-    """The lines of a table: its head, what stands below that, and its rows."""
+    """Return the lines of a table: its head, what stands below that, and its rows."""
     match = re.search(rf"<!-- {table}: [^>]*-->\n(.*?)<!-- end -->", _DOC.read_text("utf-8"), re.DOTALL)
     assert match is not None, f"docs/composition.md has no place for {table}"
     return match[1].splitlines()
@@ -76,7 +76,7 @@ def rows_of(table: str) -> list[Row]:
 
 
 def called(row: Row) -> str:
-    """The call of a row, which is the first of its cells."""
+    """Return the call of a row, which is the first of its cells."""
     return next(iter(row.values())).strip("`")
 
 
@@ -101,7 +101,7 @@ def algorithm(name: str) -> Any:
 
 
 def _two_moves(seed: int) -> Any:
-    """A policy of tic-tac-toe: two moves on each board, which are the same for every seed."""
+    """Return a policy of tic-tac-toe: two moves on each board, which are the same for every seed."""
 
     @functools.cache
     def row(board: str, actions: tuple[int, ...]) -> dict[int, float]:
@@ -186,12 +186,12 @@ _AVERAGES = ("average_policy", "get_avg_policies")
 
 
 def method(thing: Any, names: tuple[str, ...]) -> Callable[[], Any]:
-    """The first of these that it has."""
+    """Return the first of these methods that a thing has."""
     return next(getattr(thing, name) for name in names if hasattr(thing, name))
 
 
 def solve(row: Row, form: str, seed: int = SEED) -> tuple[Any, Any]:
-    """(average policy, what it measures as); the policy keeps its solver alive."""
+    """Return (average policy, what it measures as); the policy keeps its solver alive."""
     call, name = called(row), row["game"]
     names = names_of(name, form) | {"seed": seed}
     np.random.seed(seed)  # noqa: NPY002  (Python's MCCFR draws from it)
@@ -312,14 +312,14 @@ def test_learners_learn(row: Row) -> None:
 
 
 def profiles(name: str) -> list[Any]:
-    """The equilibrium, and anything."""
+    """Return the equilibrium, and random strategies."""
     tree, rng = tree_of(name), np.random.default_rng(0)
     drawn = rng.uniform(size=(2, tree.num_entries)) / np.diff(tree.first_entry)[tree.entry_infoset]
     return [exact(name).strategies, tuple(MetaStrategy(tree, i, drawn[i]) for i in (0, 1))]
 
 
 def evaluate(row: Row, name: str, form: str) -> float:
-    """The largest difference from what the tree says, in base-game utility less c / 2."""
+    """Return the largest difference from what the tree says, in base-game utility less c / 2."""
     names, difference = names_of(name, form), 0.0
     game = names["game"]
     for strategies in profiles(name):
@@ -406,7 +406,7 @@ STANDARD_ERRORS = 4.5
 
 
 def returns_of(call: str, given: dict[str, Any]) -> Callable[[], float]:
-    """Plays a game of bots and gives what player 0 gets; bots of C++ play by C++."""
+    """Play a game of bots and give what player 0 gets; bots of C++ play by C++."""
     bots, rng = eval(call, given), given["rng"]
     start = given["cached" if "cached" in call else "game"].new_initial_state
     if "pyspiel." in call:

@@ -24,7 +24,7 @@ from tests.chess import fake_engine
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A list whose entry is the time."""
+    """Return a list whose entry is the time."""
     now = [0.0]
     monkeypatch.setattr("precomp_games._support.deadlines.time.monotonic", lambda: now[0])
     return now

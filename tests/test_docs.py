@@ -71,7 +71,7 @@ def blocks(page):
 
 
 def commands():
-    """(where, command) of every command in shell snippets; comments are left out."""
+    """Yield (where, command) of every command in shell snippets; comments are left out."""
     for page in _PAGES:
         for block in blocks(page):
             if block.language == "bash":
@@ -95,7 +95,7 @@ def run(command, cwd, timeout=300):
 
 
 def example_of(words):
-    """The example that a command runs and its flags, if it runs one: each command of ours has one."""
+    """Return the example that a command runs and its flags, if it runs one: each command of ours has one."""
     if words[0] == "precomp-games":
         (example,) = (name for name in EXAMPLES if command_of(name) == words[1])
         return f"examples/{example}.py", words[2:]

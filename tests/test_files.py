@@ -24,7 +24,7 @@ def test_text_and_bytes(tmp_path: Path) -> None:
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A file that is there."""
+    """Return a file that is there."""
     path = tmp_path / "result.txt"
     path.write_text("old")
     return path

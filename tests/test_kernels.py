@@ -39,7 +39,7 @@ def _times_compiled(kernel: Any) -> int:
 
 @pytest.fixture
 def modules(tmp_path, monkeypatch):
-    """Writes modules of kernels, and gives the stamp of `outer` in the one that calls the other."""
+    """Write modules of kernels, and give the stamp of `outer` in the one that calls the other."""
     monkeypatch.syspath_prepend(tmp_path)
     head = "from precomp_games._support.kernels import kernel\n"
 

@@ -15,7 +15,7 @@ from tests.reference import AsPolicy, play_value
 
 
 def _cut(tree):
-    """The leaves where the game goes on."""
+    """Return the leaves where the game goes on."""
     return [h for h in np.flatnonzero(tree.num_children == 0) if tree.player[h] != pyspiel.PlayerId.TERMINAL]
 
 
@@ -144,7 +144,7 @@ def _moments(state, sigma):
 
 
 def _leaves(game=None, penalty=0.15, by="history"):
-    """A game, its sigma, and the states at the cut leaves of a tree."""
+    """Return a game, its sigma, and the states at the cut leaves of a tree."""
     tree = _expand(game, (penalty, math.inf), by)
     states = [tree.state(h) for h in _cut(tree)]
     assert len(states) >= 2

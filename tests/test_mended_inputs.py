@@ -56,7 +56,7 @@ def one_short_line(match, kind=ValueError):
 
 
 def head(shape, kind="<f8"):
-    """The beginning of an array's file, without the array."""
+    """Return the beginning of an array's file, without the array."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
     return file.getvalue()
@@ -137,7 +137,7 @@ def test_a_store_of_other_tables_is_refused(tmp_path, harm, read_only):
 
 @pytest.fixture
 def progress(tmp_path):
-    """A file of progress, in which a card has been answered once."""
+    """Return a file of progress, in which a card has been answered once."""
     pytest.importorskip("fsrs", reason="drills need fsrs")
     with Drill(samples.small_book(), tmp_path / "drill.sqlite", seed=0) as drill:
         card = drill.next(samples.NOW)
@@ -220,7 +220,7 @@ def test_chance_of_a_tree_sums_to_one():
 
 
 def rewritten(path, told=(), **arrays):
-    """Writes an archive again with other values in its header, and arrays that functions change in place."""
+    """Write an archive again with other values in its header, and arrays that functions change in place."""
     with np.load(path) as file:
         known = json.loads(bytes(file["header"]))
         kept = {name: file[name] for name in file if name != "header"}

@@ -62,7 +62,7 @@ class Case:
         return best_precomputation(self.tree(penalty, **options), self.player)
 
     def utilities(self, sets, values=None):
-        """The player's against each opponent, shape (opponents, sets); sets may be choices of entries.
+        """Return the player's utilities, [opponents, sets]; sets may be choices of entries.
 
         values: what stopping on the spot is worth against each, an evaluation function for each of them.
         """

@@ -47,7 +47,7 @@ def _tree(module: str) -> ast.Module:
 
 
 def _origin(module: str, node: ast.ImportFrom) -> str:
-    """The module that `from ... import` in `module` names, with leading dots resolved."""
+    """Return the module that `from ... import` in `module` names, with leading dots resolved."""
     if not node.level:
         return node.module or ""
     is_package = _SOURCES[module].name == "__init__.py"
@@ -67,7 +67,7 @@ def _imports(module: str) -> Iterator[str]:
 
 
 def _part(name: str) -> str:
-    """The part of the project that a dotted name belongs to; '' for everyone else's."""
+    """Return the part of the project that a dotted name belongs to; '' for everyone else's."""
     for part in ("precomp_games.algorithms", "precomp_games.chess", "precomp_games"):
         if name == part or name.startswith(part + "."):
             return part
@@ -115,7 +115,7 @@ _FACES = {
 
 
 def _run(code: str) -> dict[str, list[str]]:
-    """Runs `code` in a fresh interpreter and returns the JSON object that it prints last."""
+    """Run `code` in a fresh interpreter and return the JSON object that it prints last."""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=_ROOT
     )

@@ -56,7 +56,7 @@ def _kuhn_tree(sigma="uniform"):
 
 
 def _rows(policy):
-    """All rows of a policy of Kuhn poker."""
+    """Return all rows of a policy of Kuhn poker."""
     return {
         state.information_state_string(): policy.action_probabilities(state)
         for state in states(pyspiel.load_game("kuhn_poker"))
@@ -127,7 +127,7 @@ def test_results_and_books(pool):
 
 @pytest.fixture
 def coin():
-    """The tree of a game that no string loads."""
+    """Return the tree of a game that no string loads."""
     game = pyspiel.load_efg_game(_EFG)
     uniform = openspiel_policy.UniformRandomPolicy(game)
     return HistoryTree.from_game(game, sigma_pre=last, sigma=uniform, penalties=0.1)

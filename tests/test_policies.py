@@ -282,7 +282,7 @@ def _pennies(first, second):
 
 
 def _late(labels):
-    """The second player's last turn, behind chance and a turn of the first one."""
+    """Return the second player's last turn, behind chance and a turn of the first one."""
     text = EfgText()
     text.chance({"a": "1/2", "b": "1/2"})
     text.leaf(1)

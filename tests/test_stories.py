@@ -30,7 +30,7 @@ _SMALL = {
 
 
 def commands(story):
-    """The commands of a story; what it says of each."""
+    """Return the commands of a story, as words."""
     text = story.read_text(encoding="utf-8")
     return [shlex.split(line) for line in text.splitlines() if line and not line.startswith("#")]
 

@@ -44,7 +44,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 
 
 def program(path, text):
-    """A program of the shell."""
+    """Return a program of the shell."""
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return path
@@ -52,19 +52,19 @@ def program(path, text):
 
 @pytest.fixture
 def evil(tmp_path):
-    """A program that tells by a file that it ran."""
+    """Return a program that tells by a file that it ran."""
     return program(tmp_path / "evil.sh", f"touch {tmp_path}/ran")
 
 
 @pytest.fixture
 def fake(tmp_path):
-    """The engine of the tests, as one file; what it is told goes to a file."""
+    """Return the engine of the tests, as one file; what it is told goes to a file."""
     command = f"{sys.executable} {fake_engine.__file__}"
     return program(tmp_path / "fake", f"tee -a {tmp_path}/told | {command}")
 
 
 def preparation(folder, engine="Fake 1.0", **settings):
-    """A folder with the result of somebody's preparation."""
+    """Return a folder with the result of somebody's preparation."""
     (told,) = results()
     folder.mkdir()
     told = told | {"analyst": engine, "opponent": engine, "settings": told["settings"] | settings}
@@ -233,7 +233,7 @@ def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name
 
 
 def _places(told, above=()):
-    """The ways to all fields and elements of a document."""
+    """Yield the ways to all fields and elements of a document."""
     for key, inner in told.items() if isinstance(told, dict) else enumerate(told):
         yield (*above, key)
         if isinstance(inner, dict | list):
@@ -241,7 +241,7 @@ def _places(told, above=()):
 
 
 def _with(told, where, value):
-    """A document with another value at a place."""
+    """Return a document with another value at a place."""
     told = json.loads(json.dumps(told))
     part = told
     for key in where[:-1]:

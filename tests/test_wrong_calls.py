@@ -80,7 +80,7 @@ def test_good_calls_are_good(face):
 
 
 def _of_numpy(value):
-    """The same number as numpy has it, of the smallest kind that holds it."""
+    """Return the same number as numpy has it, of the smallest kind that holds it."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
         return np.array(value, np.min_scalar_type(value))[()]
     return np.float32(value) if isinstance(value, float) else value

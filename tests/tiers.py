@@ -75,7 +75,7 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def few(items: Sequence[pytest.Item]) -> set[str]:
-    """Of `few`: the cheapest cases of each function, by name."""
+    """Return the tests of `few`: the cheapest cases of each function, by name."""
     seconds, functions, names = seconds_of(items), dict[str, list[str]](), set()
     for item in items:
         if item.get_closest_marker("test_all") is not None:
@@ -155,7 +155,7 @@ class _Stopwatch:
             self._measured[report.nodeid] = measured
 
     def write(self) -> None:
-        """Keeps what was measured, and of tests that are gone nothing."""
+        """Keep what was measured, and of tests that are gone nothing."""
         files: dict[str, dict[str, float]] = {}
         for test, seconds in sorted((kept() | self._measured).items()):
             if seconds >= _LEAST and is_there(test):
@@ -165,7 +165,7 @@ class _Stopwatch:
 
 
 def _processor_seconds() -> float:
-    """Of this process and of all that it started, such as servers of runs, and that these waited for."""
+    """Return seconds of this process and of all finished processes that it or its children started."""
     total, process = 0.0, psutil.Process()
     for each in (process, *process.children(recursive=True)):
         with contextlib.suppress(psutil.Error):  # it has just ended

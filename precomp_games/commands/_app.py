@@ -241,7 +241,7 @@ _made_folders: list[pathlib.Path] = []  # by the run that is under way
 
 
 def output_folder(path: str) -> pathlib.Path:
-    """Makes the folder of --output_dir, before any work is done that could not be written.
+    """Make the folder of --output_dir, before any work is done that could not be written.
 
     A run that fails removes it again if nothing is in it.
     """

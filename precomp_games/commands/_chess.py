@@ -43,7 +43,7 @@ flags.disclaim_key_flags()  # help lists flags with those of the module that ask
 def open_engines(
     given: flags.FlagValues, settings: PreparationSettings, *, plays: bool = False
 ) -> Iterator[Engines]:
-    """Opens the engines of the flags, or stored searches where no engine is to be had.
+    """Open the engines of the flags, or stored searches where no engine is to be had.
 
     Args:
       given: the flags.
@@ -107,7 +107,7 @@ def open_engines(
 def _refuse_troubles(
     given: flags.FlagValues, settings: PreparationSettings, used: Mapping[str, str | list[str]]
 ) -> None:
-    """Refuses engines that flags name, where they cannot do what settings ask for; prints all of that.
+    """Refuse engines of the flags that cannot do what settings ask for, and print all that they cannot.
 
     `used` has their commands, by the flags of their options.
     """
@@ -134,7 +134,7 @@ def _refuse_troubles(
 
 
 def _warn_of_other_results(given: flags.FlagValues) -> None:
-    """Prints which flags make a run that no other repeats."""
+    """Print which flags make a run that no other repeats."""
     causes = [
         f"--{flag}={name}={value}"
         for flag in ("engine_option", "opponent_option")
@@ -171,7 +171,7 @@ class ShowingFlags:
 
 
 def check_exports(formats: Sequence[str]) -> None:
-    """Refuses what --export cannot be, before any work is done."""
+    """Refuse what --export cannot be, before any work is done."""
     for name in formats:
         if name not in EXPORTS:
             raise ValueError(f"--export: expected some of {','.join(EXPORTS)}, got {name!r}")
@@ -180,14 +180,14 @@ def check_exports(formats: Sequence[str]) -> None:
 
 
 def print_games(settings: PreparationSettings, engines: Engines) -> None:
-    """Prints what was read of the opponent's games, and what was not, where it is a person by its games."""
+    """Print which games of the opponent were read and which were not, if it is a person by its games."""
     model = engines.policies(settings).sigma[1 - settings.player]
     if isinstance(model, GamesPolicy):
         print(f"Opponent's games    {model.report}")
 
 
 def print_model(settings: PreparationSettings, engines: Engines) -> None:
-    """Prints the same, and where a fitted evaluation was fitted to something else."""
+    """Print the same, and warn where an evaluation was fitted to something else."""
     print_games(settings, engines)
     for line in engines.misfits(settings):
         print(line)
@@ -218,7 +218,7 @@ class Earlier(NamedTuple):
 
 
 def earlier_runs(given: flags.FlagValues) -> list[Earlier]:
-    """Reads the preparations in the folders of --from, one a color, or that of --side alone.
+    """Read the preparations in the folders of --from, one a color, or that of --side alone.
 
     Raises:
       ValueError: no folder is given, there is no preparation in one, or none of --side.
@@ -245,7 +245,7 @@ def earlier_runs(given: flags.FlagValues) -> list[Earlier]:
 
 
 def earlier_run(given: flags.FlagValues) -> Earlier:
-    """The one of `earlier_runs`, of two the first whose book has positions."""
+    """Return the earlier run; of two, the first whose book has positions."""
     runs = earlier_runs(given)
     runs.sort(key=lambda each: not each.made.book)
     if len(runs) > 1:
@@ -255,7 +255,7 @@ def earlier_run(given: flags.FlagValues) -> Earlier:
 
 
 def own_book(given: flags.FlagValues, fen: str = "") -> Repertoire:
-    """Reads the book of --book, of --side or of whom its files tell.
+    """Read the book of --book, of the color of --side, or else of the color in its files.
 
     Raises:
       ValueError: there is none.
@@ -266,14 +266,14 @@ def own_book(given: flags.FlagValues, fen: str = "") -> Repertoire:
 
 
 def check_alone(given: flags.FlagValues) -> None:
-    """Refuses --from beside --book, where nothing would be made of both."""
+    """Refuse --from beside --book, where nothing would be made of both."""
     if given["from"].value:
         both = "precomp-games judge makes a folder of both"
         raise ValueError(f"--from: expected none beside --book ({both}), got {given['from'].value[0]!r}")
 
 
 def as_said(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
-    """Settings of a folder. What they name is opened and run where the flags say the same.
+    """Return a folder's settings; the files and engines that they name are opened only if flags repeat them.
 
     Raises:
       ValueError: a flag says something else, and the folder has nothing in place of what is named.
@@ -291,7 +291,7 @@ def as_said(given: flags.FlagValues, settings: PreparationSettings) -> Preparati
 
 
 def sizes_of(folder: pathlib.Path, made: Preparation) -> list[tuple[int, float]]:
-    """(positions, utility) of the best book of each size, from the table that stands beside a preparation."""
+    """Return (positions, utility) of the best book of each size, from the table beside a preparation."""
     path = folder / "memory.csv"
     # One that is there may be of a preparation before this one.
     whole = isinstance(made.search, WholeTree) and made.search.truncation_loss is not None
@@ -308,14 +308,14 @@ def sizes_of(folder: pathlib.Path, made: Preparation) -> list[tuple[int, float]]
 def write_shown(
     given: flags.FlagValues, folder: pathlib.Path, made: Preparation, matches: Any, **more: Any
 ) -> None:
-    """Writes a preparation's page, with matches by name, and exports, where flags ask for them."""
+    """Write a preparation's page, with matches by name, and exports, where flags ask for them."""
     if given.report or given.export:
         told, sizes = report_matches(made, matches), sizes_of(folder, made)
         write_books(given, folder, [BookPage(made, matches=told, sizes=sizes, **more)])
 
 
 def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[BookPage]) -> None:
-    """Writes a page about books and exports of them, as flags say."""
+    """Write a page about books and exports of them, as flags say."""
     sides = " and ".join(each.made.side.capitalize() for each in books)
     opponents = {each.opponent.title for each in books}
     title = f"{sides} against {opponents.pop()}" if len(opponents) == 1 else f"{sides}: what to prepare"

@@ -42,13 +42,13 @@ _STYLE: Any = {
 
 
 def curve_style(number: int) -> str:
-    """Color, line and marker of one of several curves; in grey, line and marker tell them apart."""
+    """Return color, line and marker of one of several curves; in grey, line and marker tell them apart."""
     return f"C{number % 10}{('-', '--', '-.', ':')[number % 4]}{'os^Dv'[number % 5]}"
 
 
 @contextlib.contextmanager
 def figure(path: pathlib.Path, *shape: int, page: bool = False, **how: Any) -> Iterator[tuple[Any, Any]]:
-    """A figure and its panels, as pyplot's subplots gives them, to draw in; it is written as a PNG.
+    """Yield a figure and its panels, as pyplot's subplots gives them, to draw in; it is written as a PNG.
 
     With `page` also as an SVG file beside it, for a page.
     """
@@ -73,7 +73,7 @@ def figure(path: pathlib.Path, *shape: int, page: bool = False, **how: Any) -> I
 
 @contextlib.contextmanager
 def points_figure(path: pathlib.Path, xlabel: str, ylabel: str, *, page: bool = False) -> Iterator[Any]:
-    """The panel of a `figure` in which utilities are points in 100 games."""
+    """Yield the panel of a `figure` in which utilities are points in 100 games."""
     with figure(path, figsize=(7.0, 4.0), page=page) as (drawing, panel):
         yield panel
         panel.set(xlabel=xlabel, ylabel=ylabel)
@@ -83,7 +83,7 @@ def points_figure(path: pathlib.Path, xlabel: str, ylabel: str, *, page: bool = 
 
 
 def print_table(rows: Iterable[Sequence[Any]], header: Sequence[str]) -> None:
-    """Columns aligned right, the last one left."""
+    """Print a table: columns aligned right, the last one left."""
     cells = [list(map(_cell, row)) for row in [header, *rows]]
     widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
     for row in cells:
@@ -92,12 +92,12 @@ def print_table(rows: Iterable[Sequence[Any]], header: Sequence[str]) -> None:
 
 
 def end_of(line: str, most: int = 80) -> str:
-    """Returns a line of moves, or the last ones where it is longer than so many characters."""
+    """Return a line of moves, or the last ones where it is longer than so many characters."""
     return line if len(line) <= most else f"... {line[4 - most :].partition(' ')[2]}"
 
 
 def ends_of(text: str, most: int = 60) -> str:
-    """Returns a text, or its two ends where it is longer than so many characters: states differ at both."""
+    """Return a text, or its two ends where it is longer than so many characters: states differ at both."""
     half = (most - 5) // 2
     return text if len(text) <= most else f"{text[: most - 5 - half]} ... {text[-half:]}"
 
@@ -109,7 +109,7 @@ def _cell(value: Any) -> str:
 
 
 def solved_by(equilibrium: MetaEquilibrium) -> str:
-    """A line that says how an equilibrium was computed, and how good it is."""
+    """Return a line that says how an equilibrium was computed, and how good it is."""
     counted = "programs" if equilibrium.solver == "double_oracle" else "iterations"
     nash_conv = max(equilibrium.nash_conv, 0.0)
     return f"{equilibrium.solver}: NashConv {nash_conv:.2g} after {equilibrium.iterations} {counted}"

@@ -45,7 +45,7 @@ _NO_FLAGS |= {"rollout_epsilon", "rollout_delta"}
 
 
 def define_flags(own: flags.FlagValues, *kinds: type, without: Collection[str] = (), **defaults: Any) -> None:
-    """Defines a flag for each field of dataclasses.
+    """Define a flag for each field of dataclasses.
 
     Args:
       own: where they are defined.
@@ -64,7 +64,7 @@ def define_flags(own: flags.FlagValues, *kinds: type, without: Collection[str] =
 
 
 def _descriptions(kind: type) -> dict[str, str]:
-    """Reads what a docstring says of each attribute."""
+    """Read the descriptions of attributes in a docstring."""
     _, _, attributes = (inspect.getdoc(kind) or "").partition("Attributes:\n")
     found = re.findall(r"^  (\w+): (.*?)(?=^  \w|\Z)", attributes, re.MULTILINE | re.DOTALL)
     return {name: " ".join(text.split()) for name, text in found}
@@ -102,7 +102,7 @@ def _define(own: flags.FlagValues, field: Any, hint: Any, told: str, bounded: bo
 
 
 def _names(field: Any) -> list[str]:
-    """Returns the names of a field's flags: of a limit that is not another one by default, nodes and time."""
+    """Return the names of a field's flags: of a limit that is not another one by default, nodes and time."""
     stem = field.name.removesuffix("_limit")
     if stem != field.name:
         return [f"{stem}_nodes", *[f"{stem}_movetime_ms"] * (field.default is not None)]
@@ -168,7 +168,7 @@ class MinutesFlags:
 
 
 def define_chess_flags(own: flags.FlagValues, without: Collection[str] = (), **defaults: Any) -> None:
-    """Defines the flags of engines, and of settings but for some fields."""
+    """Define the flags of engines, and of settings but for some fields."""
     if "top_k" not in without:
         defaults["top_k"] = None
     define_flags(own, EngineFlags, PreparationSettings, without={*_NO_FLAGS, *without}, **defaults)
@@ -205,7 +205,7 @@ class PreparingFlags:
 
 
 def define_preparation_flags(own: flags.FlagValues, without: Collection[str] = ()) -> None:
-    """Defines the flags of whoever prepares: against whom, how much, and how."""
+    """Define the flags of whoever prepares: against whom, how much, and how."""
     define_flags(own, PreparingFlags, MemoryFlags, MinutesFlags, without=without)
     define_chess_flags(own, evaluation="calibrated", menu=None)
     own["menu"].help += " Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
@@ -216,7 +216,7 @@ def define_preparation_flags(own: flags.FlagValues, without: Collection[str] = (
 
 
 def check_workers(workers: int | None, cluster: str | None) -> None:
-    """Refuses a --cluster that is none, and --workers beside it."""
+    """Refuse a --cluster that is none, and --workers beside it."""
     if cluster is not None:
         cluster_client(cluster)  # which begins nothing
         if workers is not None:
@@ -226,7 +226,7 @@ def check_workers(workers: int | None, cluster: str | None) -> None:
 def numbers(
     flag: Any, allowed: str, fits: Callable[[Any], bool], kind: type = float, count: int | None = None
 ) -> list[Any]:
-    """Reads the numbers that a flag lists, in its order.
+    """Read the numbers that a flag lists, in its order.
 
     Args:
       flag: a list, as an entry of `FlagValues` or as what defines a global flag returns.
@@ -245,14 +245,14 @@ def numbers(
 
 
 def positive_numbers(flag: Any) -> list[float]:
-    """Reads `numbers` greater than 0."""
+    """Read `numbers` greater than 0."""
     return numbers(flag, "positive numbers separated by commas", lambda value: 0.0 < value < math.inf)
 
 
 def settings_of(
     given: flags.FlagValues, player: int, *, evaluated: bool = False, **other: Any
 ) -> PreparationSettings:
-    """Makes the settings that flags describe; a wrong one is an error before an engine is started.
+    """Make the settings that flags describe; a wrong one is an error before an engine is started.
 
     Args:
       given: the flags, those of `define_chess_flags` among them.
@@ -266,7 +266,7 @@ def settings_of(
 
 
 def said_in(given: flags.FlagValues, *, present: bool = False, but: Collection[str] = ()) -> dict[str, Any]:
-    """Returns the fields of settings that flags say; with `present` those that stand on the command line."""
+    """Return the fields of settings that flags say; with `present` those that stand on the command line."""
     said = {}
     for field in dataclasses.fields(PreparationSettings):
         names = _names(field)
@@ -283,7 +283,7 @@ def said_in(given: flags.FlagValues, *, present: bool = False, but: Collection[s
 
 
 def _value(given: flags.FlagValues, names: Sequence[str]) -> Any:
-    """Returns what the flags of a field say; None where they leave the default."""
+    """Return the value of a field by its flags; None if they leave the default."""
     value = given[names[0]].value
     if names[0].endswith("_nodes"):
         time = given[names[1]].value if len(names) > 1 else None
@@ -298,6 +298,6 @@ def _value(given: flags.FlagValues, names: Sequence[str]) -> Any:
 
 
 def shown_path(path: pathlib.Path) -> str:
-    """A path as it is printed: from where the command runs, if it lies below, and whole otherwise."""
+    """Return a path as it is printed: from where the command runs, if it lies below, and whole otherwise."""
     here = pathlib.Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -24,7 +24,7 @@ _READING = 0.4  # of --minutes
 
 
 def run(given: flags.FlagValues) -> None:
-    """Reads the games, searches positions of them, fits, checks, and writes."""
+    """Read the games, search positions of them, fit, check, and write."""
     unknown = sorted(set(given.speeds) - set(SPEEDS))
     if unknown or not given.speeds:
         raise ValueError(f"--speeds: expected {', '.join(SPEEDS)}, got {','.join(given.speeds)!r}")
@@ -84,7 +84,7 @@ def _print(
     values: list[people_checks.ValueCheck],
     seconds: list[people_checks.SecondsCheck],
 ) -> None:
-    """Prints what was fitted, and how games that took no part compare."""
+    """Print what was fitted, and how games that took no part compare."""
     print(f"\nFitted to {people.source}, by {people.engine} at {people.analyst}: on the logit,\n")
     table = []
     for row in people.rows:

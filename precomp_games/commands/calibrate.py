@@ -110,7 +110,7 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags: those of engines, and its own."""
+    """Define the flags: those of engines, and its own."""
     _flags.define_flags(own, Flags, _flags.MinutesFlags)
     without = ("opponent_temperature_cp", "opponent_weights", "opponent", "distrust", "price", "fen")
     _flags.define_chess_flags(
@@ -149,7 +149,7 @@ class _Seen:
 
 
 def run(given: flags.FlagValues) -> None:
-    """Fits an evaluation to games, compares it with others on other games, and writes it."""
+    """Fit an evaluation to games, compare it with others on other games, and write it."""
     if given.games is not None:
         return _rated.run(given)
     settings = _all_settings(given)
@@ -175,7 +175,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _all_settings(given: flags.FlagValues) -> list[tuple[bool, PreparationSettings]]:
-    """(whether it is to test with, settings) of everything that is prepared."""
+    """Return (whether it is to test with, settings) of everything that is prepared."""
     unknown = sorted(set(given.sides) - {"white", "black"})
     if unknown or not given.sides:
         raise ValueError(f"--sides: expected white and black, got {','.join(given.sides)!r}")
@@ -191,7 +191,7 @@ def _all_settings(given: flags.FlagValues) -> list[tuple[bool, PreparationSettin
 def _sampled(
     given: flags.FlagValues, number: int, settings: PreparationSettings, engines: Engines, *, test: bool
 ) -> list[Position]:
-    """Positions of one preparation, and the games from them."""
+    """Sample positions of one preparation, and play games from them."""
     policies, game, player = engines.policies(settings), settings.played_game(), settings.player
     seen, seed, r = _Seen(policies.leaf_value), [given.seed, number], settings.opponent_temperatures_cp[0]
     best = confirmed_precomputation(
@@ -232,7 +232,7 @@ def _sampled(
 
 
 def _from_games(given: flags.FlagValues, settings: PreparationSettings, engines: Engines) -> list[Position]:
-    """Positions of the games in a file, each with all games that it comes up in."""
+    """Sample positions of the games in a file, each with all games that it comes up in."""
     report = GameReport()
     results = pgn_results(given.pgn, given.player, skip_plies=given.skip_plies, report=report)
     print(f"{'Games':<20}{report}")
@@ -268,7 +268,7 @@ def _from_games(given: flags.FlagValues, settings: PreparationSettings, engines:
 def _from_searches(
     given: flags.FlagValues, settings: list[tuple[bool, PreparationSettings]], engines: Engines
 ) -> list[Position]:
-    """Positions of all preparations."""
+    """Sample positions of all preparations."""
     positions: list[Position] = []
     # Those to test with take turns with the others, drawn.
     drawn = np.random.default_rng(given.seed).permutation(len(settings)).tolist()
@@ -288,7 +288,7 @@ def _from_searches(
 
 
 def _logistic_fit(samples: Sequence[calibration.CalibrationSample]) -> float:
-    """The scale, in centipawns, of the logistic curve that fits best."""
+    """Return the scale, in centipawns, of the logistic curve that fits best."""
 
     def loss(scale: float) -> float:
         p = np.array([_logistic(scale, each) for each in samples]).clip(1e-9, 1.0 - 1e-9)
@@ -299,7 +299,7 @@ def _logistic_fit(samples: Sequence[calibration.CalibrationSample]) -> float:
 
 
 def _logistic(scale: float, sample: calibration.CalibrationSample) -> float:
-    """The curve at a sample's score; a mate is one of 50 pawns."""
+    """Return the curve at a sample's score; a mate is one of 50 pawns."""
     line = sample.line
     cp = math.copysign(5000.0, line.mate) if line.mate is not None else float(line.cp or 0)
     return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, cp / scale))))
@@ -345,7 +345,7 @@ def _kept_out(
 def _compared(
     positions: Sequence[Position], evaluations: Mapping[str, Callable[[Position], float]], seed: int
 ) -> list[dict[str, Any]]:
-    """Brier scores, and how much higher than the calibrated one's: 95 %, by resampling positions."""
+    """Return Brier scores, and their excess over the calibrated one's: 95 %, by resampling positions."""
     results = np.array([(each.sample.wins, each.sample.draws, each.sample.losses) for each in positions])
     games = results.sum(axis=1)
     scored = float(np.mean(results @ _POINTS / games))
@@ -363,7 +363,7 @@ def _compared(
 
 
 def _as_row(position: Position, fit: calibration.CalibratedUtility) -> dict[str, Any]:
-    """A sample for other programs."""
+    """Return a sample for other programs."""
     sample, board, line = position.sample, position.board, position.sample.line
     return {
         **{"setting": sample.setting, "kind": position.kind, "test": int(position.test)},

@@ -1,4 +1,4 @@
-r"""Do you know your book? Asks its positions, what costs most first, and remembers what you knew.
+r"""Asks you the positions of a book, those that cost most first, and remembers which you knew.
 
   precomp-games drill --from=output/chess_preparation --questions=20
   precomp-games drill --book=mine.pgn
@@ -65,12 +65,12 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags."""
+    """Define the flags."""
     _flags.define_flags(own, _chess.FolderFlags, Flags)
 
 
 def run(given: flags.FlagValues) -> None:
-    """Drills the book of --from, or of --book."""
+    """Drill the book of --from, or of --book."""
     _has_symbols(given.unicode)  # a wrong flag is told before any work
     made = None
     if given.book:
@@ -106,7 +106,7 @@ def _has_symbols(unicode: bool | None) -> bool:
 
 
 def _show(drill: Drill, position: BookPosition, unicode: bool | None, of: str) -> chess.Board:
-    """Prints a question, which comes up in a share "of games" or "of lines"; returns its board."""
+    """Print a question, which comes up in a share "of games" or "of lines", and return its board."""
     board = drill.book.start.copy()
     moves = board.variation_san(position.history) or "(start)"
     for move in position.history:
@@ -117,7 +117,7 @@ def _show(drill: Drill, position: BookPosition, unicode: bool | None, of: str) -
 
 
 def _drawn(board: chess.Board, side: chess.Color, symbols: bool) -> str:
-    """A board with its coordinates, from a side."""
+    """Return a board with its coordinates, from a side."""
     text = board.unicode(empty_square="·") if symbols else str(board)
     turned = slice(None, None, 1 if side == chess.WHITE else -1)
     ranks = zip("87654321"[turned], text[turned].splitlines(), strict=True)
@@ -126,7 +126,7 @@ def _drawn(board: chess.Board, side: chess.Color, symbols: bool) -> str:
 
 
 def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
-    """(the move that was answered, whether to go on); what is no legal move is no answer."""
+    """Return (the move that was answered, whether to go on); what is no legal move is no answer."""
     empty = False  # whether the line before was
     while True:
         try:
@@ -150,7 +150,7 @@ def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
 
 
 def _questions(drill: Drill, made: Preparation | None, given: flags.FlagValues) -> tuple[int, int]:
-    """Asks; returns how many answers were right, of how many."""
+    """Ask questions; return how many answers were right, and how many there were."""
     right, asked, said = 0, 0, None if made is None else BookSentences(made)
     line: tuple[DrillCard, BookPosition] | None = None  # where the last one goes on
     waiting: list[tuple[DrillCard, BookPosition]] = []  # of a line that is asked from its first move
@@ -187,7 +187,7 @@ def _questions(drill: Drill, made: Preparation | None, given: flags.FlagValues) 
 
 
 def _why(board: chess.Board, card: DrillCard, position: BookPosition, move: chess.Move | None) -> str:
-    """Why the card is worth knowing, and what the answer costs, or else the best other move."""
+    """Explain why the card is worth knowing, with the cost of the answer, or else of the best other move."""
     others = sorted(position.others, key=lambda other: (other[0] != move, other[1]))
     sans = [(board.san(move), loss) for move, loss in others if board.is_legal(move)]
     return why_words(math.fsum(each.reach for each in card.positions), card.worth, sans)

@@ -44,7 +44,7 @@ _SIDES = ("white", "black")
 
 @dataclasses.dataclass
 class Flags:
-    """For which penalties equilibria are computed, and what is told of them.
+    """Flags of the penalties to solve for, and of the output.
 
     Attributes:
       penalty_factors: Also solve for --penalty times these, at least 1; the first one is what books are
@@ -62,14 +62,14 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags: those of engines, and its own."""
+    """Define the flags: those of engines, and its own."""
     without = ("opponent_weights", "opponent", "distrust", "price")
     _flags.define_flags(own, Flags, _flags.MemoryFlags)
     _flags.define_chess_flags(own, without, penalty=5e-3, max_plies=30)
 
 
 def run(given: flags.FlagValues) -> None:
-    """Solves the game in which both sides prepare, draws books, writes and prints what both sides learn."""
+    """Solve the game in which both sides prepare, draw books, write and print what both sides learn."""
     settings = _flags.settings_of(given, 0)
     factors = _flags.numbers(given["penalty_factors"], "numbers of at least 1", lambda f: 1.0 <= f < math.inf)
     folder = _app.output_folder(given.output_dir)
@@ -131,7 +131,7 @@ def run(given: flags.FlagValues) -> None:
 def _sweep(
     tree: HistoryTree, factors: Sequence[float]
 ) -> tuple[list[dict[str, Any]], MetaEquilibrium, list[algorithms.BestPrecomputation]]:
-    """A row for each penalty; of the first one the equilibrium, and what each side would learn alone."""
+    """Return a row for each penalty, the first one's equilibrium, and each side's best book alone."""
     rows, found = [], []
     for factor in _app.progress_bar(factors, desc="Solving", unit=" penalties"):
         penalty = tree.penalties[0] * factor
@@ -184,7 +184,7 @@ def _prepared_sides(
     alone: Sequence[algorithms.BestPrecomputation],
     seed: int,
 ) -> list[_Side]:
-    """Both sides, with a book of each drawn from its mixture."""
+    """Return both sides, with a book of each drawn from its mixture."""
     rng = np.random.default_rng(seed)
     sides = []
     for i, strategy in enumerate(equilibrium.strategies):

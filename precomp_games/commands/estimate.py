@@ -46,7 +46,7 @@ STOPS = True
 
 @dataclasses.dataclass
 class Flags:
-    """Whose moves are looked at, and what is fitted to them.
+    """Flags of the moves to fit to, and of the fit.
 
     Attributes:
       pgn: Games: whose moves are fitted, or where an engine is asked.
@@ -74,14 +74,14 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags: those of engines, and its own."""
+    """Define the flags: those of engines, and its own."""
     _flags.define_flags(own, Flags, _flags.MinutesFlags)
     asked = {"opponent_limit", "opponent_samples", "seed"}
     _flags.define_chess_flags(own, {field.name for field in dataclasses.fields(PreparationSettings)} - asked)
 
 
 def run(given: flags.FlagValues) -> None:
-    """Fits nodes and r to the moves of a player, for each number of moves."""
+    """Fit nodes and r to the moves of a player, for each number of moves."""
     allowed = "integers from 2 to 500 separated by commas"
     top_ks = _flags.numbers(given["top_k_values"], allowed, lambda k: 2 <= k <= 500, int)
     limits = _flags.numbers(given["nodes"], "whole numbers above 0", lambda n: 1 <= n <= MAX_LIMIT, int)
@@ -127,7 +127,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
-    """Whose moves are fitted, and how often each (position, move) was played."""
+    """Return the player's name, and how often each (position, move) was played."""
     limit, opponent = _flags.said_in(given)["opponent_limit"], engines.opponent
     name, how = f"{opponent.engine_id} ({limit})", {"samples": given.opponent_samples}
     if given.pgn is None:
@@ -143,7 +143,7 @@ def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
 
 
 def _sampled(given: flags.FlagValues, moves: Moves) -> Moves:
-    """All moves in --positions of the positions at most, drawn."""
+    """Return all moves in --positions of the positions at most, drawn."""
     epds = list(dict.fromkeys(epd for epd, _ in moves))
     if len(epds) <= given.positions:
         return moves
@@ -152,13 +152,13 @@ def _sampled(given: flags.FlagValues, moves: Moves) -> Moves:
 
 
 def _moves_at(moves: Moves, epds: Sequence[str]) -> Moves:
-    """The moves in some positions."""
+    """Return the moves in some positions."""
     kept = set(epds)
     return {key: count for key, count in moves.items() if key[0] in kept}
 
 
 def _print_fits(fits: Mapping[tuple[int, int], OpponentFit], best: tuple[int, int]) -> None:
-    """Prints the fit for each number of moves and limit, and what the best one says."""
+    """Print the fit for each number of moves and limit, and what the best one says."""
     fitted = fits[best]
     rows = [
         (

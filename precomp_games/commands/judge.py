@@ -58,7 +58,7 @@ STOPS = True
 
 @dataclasses.dataclass
 class Flags:
-    """Which book is judged, and how.
+    """Flags of a judgment.
 
     Attributes:
       known: What you know: each position of the book, whatever moves led to it, or its lines alone.
@@ -77,7 +77,7 @@ class Flags:
 
 
 def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
-    """Defines which book is judged, against whom, and how; `output_dir` is where files go by default."""
+    """Define the flags of a judgment; `output_dir` is where files go by default."""
     _flags.define_flags(
         own, _chess.FolderFlags, Flags, _flags.MinutesFlags, output_dir=output_dir, minutes=_MINUTES
     )
@@ -110,7 +110,7 @@ def book_and_settings(given: flags.FlagValues) -> tuple[Repertoire, PreparationS
 def _settings(
     given: flags.FlagValues, book: Repertoire, before: PreparationSettings | None = None
 ) -> PreparationSettings:
-    """The settings of the flags, or of an earlier run and the flags that are given beside it."""
+    """Return the settings of the flags, or of an earlier run and the flags that are given beside it."""
     for flag, wanted in (("evaluation", "an engine's evaluation"), ("menu", "at least 1")):
         if (value := given[flag].value) in ("rollouts", 0):
             raise ValueError(f"--{flag}: expected {wanted} for a book to be judged, got {value!r}")
@@ -144,7 +144,7 @@ def judged_by_flags(
     engines: Engines,
     policies: PreparationPolicies | None = None,
 ) -> RepertoireJudgment:
-    """The book, judged as flags say; against another opponent where policies are given."""
+    """Return the book, judged as flags say; against another opponent where policies are given."""
     how: dict[str, Any] = {name: given[name].value for name in ("horizon", "known", "learn")}
     return judge_repertoire(book, settings, engines, policies=policies, count=given.menu, **how)
 
@@ -158,7 +158,7 @@ def write_judgment(
     tables: Mapping[str, list[dict[str, Any]]],
     made: Preparation | None = None,
 ) -> None:
-    """Writes result.json, with the tables, and a CSV file of each table that has rows.
+    """Write result.json, with the tables, and a CSV file of each table that has rows.
 
     `result` is what else result.json has, first of how the book was judged and then of the book. With a
     preparation, the folder is one of it as well.
@@ -188,7 +188,7 @@ def write_judgment(
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], most: int) -> None:
-    """Prints a table of the first rows: shares of games in percent, utilities as points in 100 games.
+    """Print a table of the first rows: shares of games in percent, utilities as points in 100 games.
 
     Args:
       title: above it.
@@ -211,7 +211,7 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[s
 
 
 def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> None:
-    """Prints what the book is worth."""
+    """Print what the book is worth."""
     judgment, score = judged.judgment, settings.kind.score_name
     best = judgment.best
     more = best.truncation_loss
@@ -235,7 +235,7 @@ def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> 
 def print_tables(
     tables: Mapping[str, Sequence[Mapping[str, Any]]], settings: PreparationSettings, most: int
 ) -> None:
-    """Prints what is said of positions, so many rows of each table."""
+    """Print what is said of positions, so many rows of each table."""
     positions, not_met = tables["positions"], tables["not_met"]
     print("\nThe tables count points in 100 games, over all games.")
     title = (
@@ -265,13 +265,13 @@ def print_tables(
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags."""
+    """Define the flags."""
     _flags.define_flags(own, _chess.ShowingFlags)
     define_judging_flags(own, "output/judge_book")
 
 
 def run(given: flags.FlagValues) -> None:
-    """Judges the book of the flags."""
+    """Judge the book of the flags."""
     _chess.check_exports(given.export)
     book, settings = book_and_settings(given)
     folder = _app.output_folder(given.output_dir)

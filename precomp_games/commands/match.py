@@ -87,12 +87,12 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags."""
+    """Define the flags."""
     _flags.define_flags(own, _chess.FolderFlags, Flags, _flags.MinutesFlags, _flags.EngineFlags, minutes=10.0)
 
 
 def _own_book(given: flags.FlagValues) -> tuple[Repertoire, PreparationSettings]:
-    """The repertoire of --book, and its opponent: of a folder, or the one that --opponent names."""
+    """Return the repertoire of --book, and its opponent: of a folder, or the one that --opponent names."""
     if given["from"].value:
         made = _chess.earlier_run(given).made
         given["side"].value = made.side
@@ -111,7 +111,7 @@ def _own_book(given: flags.FlagValues) -> tuple[Repertoire, PreparationSettings]
 
 
 def _tested(given: flags.FlagValues, scores: Sequence[float]) -> Sprt | None:
-    """The test that --sprt asks for."""
+    """Return the test that --sprt asks for."""
     if given.sprt is None:
         return None
     allowed = "two Elo differences, such as 0,5"
@@ -130,14 +130,14 @@ class Played(NamedTuple):
 
 
 def _against(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
-    """Returns the settings with the opponent that --opponent asks for."""
+    """Return the settings with the opponent that --opponent asks for."""
     if given.opponent in ("", settings.opponent):
         return settings
     return dataclasses.replace(settings, opponent=given.opponent, calibration="", trusted=True)
 
 
 def controls(made: Preparation, engines: Engines) -> Iterator[tuple[str, Book]]:
-    """Other books of the size, by name."""
+    """Yield other books of the size, by name."""
     size, settings = len(made.book), made.settings
     policies = engines.policies(dataclasses.replace(settings, menu=1))
     yield "most reached", control_book(settings, policies, positions=size)
@@ -150,7 +150,7 @@ def controls(made: Preparation, engines: Engines) -> Iterator[tuple[str, Book]]:
 
 
 def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[Played]:
-    """No book, the book, and, as far as there is time, the controls."""
+    """Play no book, the book, and, as far as there is time, the controls."""
     settings, book = made.settings, made.book
     against = _against(given, settings)
     policies = engines.policies(settings)
@@ -195,7 +195,7 @@ def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[
 
 
 def run(given: flags.FlagValues) -> None:
-    """Plays the matches that the flags ask for."""
+    """Play the matches that the flags ask for."""
     _tested(given, [0.5])  # a wrong one is an error before any work
     known = _own_book(given) if given.book else None
     read = [
@@ -247,7 +247,7 @@ def _introduce(given: flags.FlagValues, made: Preparation, engines: Engines) -> 
 
 
 def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played], searches: int) -> None:
-    """Prints scores, and where the book's games leave it."""
+    """Print scores, and where the book's games leave it."""
     print()
     if any(len(each.result.games) < given.games for each in played):
         print(f"As many of {given.games} games, and of controls, as there was time for by --minutes:\n")
@@ -304,14 +304,14 @@ def _print_exits(result: match.MatchResult, rows: Sequence[match.ExitScore]) -> 
 
 
 def scored(name: str, result: match.MatchResult, promised: float | None) -> dict[str, Any]:
-    """A player's score and what was promised of it; low and high are the ends of its 95 % interval."""
+    """Return a player's score and what was promised of it; low and high are the ends of its 95 % interval."""
     row = {"player": name, "positions": len(result.book), "promised": promised, "games": len(result.games)}
     row |= {"score": result.score, "standard_error": as_json(result.standard_error)}
     return row | dict(zip(("low", "high"), result.interval, strict=True))
 
 
 def _row(made: Preparation, played: Played) -> Any:
-    """A match for programs; None is no number."""
+    """Return a match for programs; None is no number."""
     name, result, promised, exits = played
     told = MatchStatistics.of_scores(result.scores)
     row = {"side": made.side} | scored(name, result, promised)
@@ -330,7 +330,7 @@ def _row(made: Preparation, played: Played) -> Any:
 
 
 def _plot_scores(panel: Any, played: Sequence[Played]) -> None:
-    """Draws scores, their intervals and promises, a line a player."""
+    """Draw scores, their intervals and promises, a line a player."""
     for k, (name, result, promised, _) in enumerate(played):
         own = name == "the book"
         color = "C1" if own else "C0"
@@ -348,7 +348,7 @@ def _plot_scores(panel: Any, played: Sequence[Played]) -> None:
 def _plot(
     given: flags.FlagValues, panels: Sequence[tuple[Preparation, Sequence[Played]]], path: pathlib.Path
 ) -> None:
-    """Scores with their intervals, and promises, one line a player, one panel a color."""
+    """Plot scores with their intervals, and promises, one line a player, one panel a color."""
     lines = max(len(played) for _, played in panels)
     size = (7.0, (0.5 * lines + 1.2) * len(panels) + 0.4)
     how: dict[str, Any] = {"sharex": True, "squeeze": False, "page": True}

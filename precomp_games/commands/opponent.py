@@ -81,7 +81,7 @@ STOPS = True
 
 @dataclasses.dataclass
 class Flags:
-    """Whose games are read, and what is written.
+    """Flags of the person, its games, and the output.
 
     Attributes:
       games: The person's games, in PGN: the first word.
@@ -115,7 +115,7 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags: those of a preparation, and whose games are read."""
+    """Define the flags: those of a preparation, and whose games are read."""
     _flags.define_preparation_flags(own, without=("side",))
     defaults: dict[str, Any] = {"budget": 60, "menu": 1, "penalty": 5e-4, "play_budget": 0, "minutes": 10.0}
     # The book is to see no less than engines that are behind the games; people search nothing.
@@ -124,7 +124,7 @@ def define(own: flags.FlagValues) -> None:
 
 
 def run(given: flags.FlagValues) -> None:
-    """Prepares by the flags."""
+    """Prepare by the flags."""
     if given["export"].present:
         _chess.check_exports(given.export)
     else:
@@ -185,7 +185,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _settings(given: flags.FlagValues, sides: Sequence[str]) -> list[PreparationSettings]:
-    """The settings of each side; replies that the person hardly plays are left out."""
+    """Return the settings of each side; replies that the person hardly plays are left out."""
     least = {"min_probability": given.min_probability}
     return [dataclasses.replace(prepare.preparation_settings(given, side), **least) for side in sides]
 
@@ -196,7 +196,7 @@ def _by_people(given: flags.FlagValues) -> bool:
 
 
 def _suit(given: flags.FlagValues, rating: float, speed: str) -> None:
-    """Sets the defaults of flags that are others where people stand behind the games.
+    """Set the flags' defaults for a model with people's moves as the prior.
 
     Lines are then looked at best first, with a choice of moves, as against people of a rating.
     """
@@ -208,7 +208,7 @@ def _suit(given: flags.FlagValues, rating: float, speed: str) -> None:
 def _write_page(
     given: flags.FlagValues, against: ModelledPerson, made: Sequence[Preparation], folder: pathlib.Path
 ) -> list[str]:
-    """Writes the page and the exports of what has been made; what to expect."""
+    """Write the page and the exports of the books so far; return what to expect."""
     with limited(None):
         told = expectations(against, made)
         pages = [
@@ -223,7 +223,7 @@ def _write_page(
 
 
 def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
-    """The file, the name as the file has it, and the file of others' games."""
+    """Return the file, the name as the file has it, and the file of others' games."""
     population = given.population
     if given.games is None:
         population = population or str(_flags.DATA / "championship_sample.pgn")
@@ -233,7 +233,7 @@ def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
 
 
 def folder_name(name: str) -> str:
-    """A folder named after a person, whatever characters a file has in the name."""
+    """Return a folder named after a person, whatever characters a file has in the name."""
     words = "_".join(re.findall(r"\w+", plain_text(name.partition(";")[0]).casefold()))
     return words[:_LONGEST_NAME].strip("_") or "opponent"
 
@@ -290,7 +290,7 @@ def _prepared(
     engines: Engines,
     folder: pathlib.Path,
 ) -> Preparation:
-    """One color's book, which is printed and written."""
+    """Prepare one color's book, print it, and write it."""
     model = against.settings
     settings = dataclasses.replace(settings, opponent=model.opponent, distrust=model.distrust)
     side = chess.COLOR_NAMES[settings.side]
@@ -324,7 +324,7 @@ def _position_rows(made: Preparation, against: ModelledPerson) -> list[dict[str,
 
 
 def _games_by_position(table: GameTable, side: chess.Color) -> dict[int, int]:
-    """In how many games each position came up where `side` is to move, and not the person."""
+    """Count the games in which each position came up with `side` to move, and not the person."""
     rows = ~table.own & (table.white == side)
     met = set(zip(table.keys[rows].tolist(), table.game[rows].tolist(), strict=True))
     return collections.Counter(key for key, _ in met)
@@ -357,7 +357,7 @@ def _facts(against: ModelledPerson) -> dict[str, Any]:
 
 
 def _print_book(made: Preparation, rows: Sequence[dict[str, Any]], extra: str) -> None:
-    """Prints what a book is worth, on how little that hangs, and where the last games meet it."""
+    """Print what a book is worth, on how little that hangs, and where the last games meet it."""
     prepare.print_additions(made)
     print(
         f"{'To learn':<20}{counted(made.learned, 'position')}, worth "
@@ -393,7 +393,7 @@ def _print_book(made: Preparation, rows: Sequence[dict[str, Any]], extra: str) -
 
 
 def _share_of_guesses(made: Preparation) -> float:
-    """Which share of what the book adds rests on guesses."""
+    """Return the share of the book's gain that rests on guesses."""
     whole = math.fsum(made.gains)
     return max(0.0, made.guessed[1] / whole) if whole > 0.0 else 0.0
 
@@ -408,7 +408,7 @@ def _at_worst(made: Preparation) -> float | None:
 
 
 def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[str]:
-    """Three sentences: what the person will play, what the books are worth, and how sure that is."""
+    """Return three sentences: what the person will play, what the books are worth, and how sure that is."""
     name, games = plain_text(against.person.name), against.model.report.games
     begins = "; ".join(filter(None, (_first_moves(against, each) for each in made)))
     books = [each for each in made if each.book.positions]

@@ -103,7 +103,7 @@ def of_people(spec: str) -> dict[str, Any]:
 
 
 def suit_people(given: flags.FlagValues, defaults: Mapping[str, Any] = OF_PEOPLE) -> None:
-    """Sets the defaults of flags that are others where the opponent is people of a rating."""
+    """Set the flags' defaults against people of a rating."""
     if not (told := of_people(given.opponent or "")):
         return
     defaults = {name: told[name] for name in ("rating",) if name in told} | dict(defaults)
@@ -120,7 +120,7 @@ def set_defaults(given: flags.FlagValues, defaults: Mapping[str, Any]) -> None:
 
 
 def preparation_settings(given: flags.FlagValues, side: str | None = None) -> PreparationSettings:
-    """The settings of the flags, for --side or another one; a wrong one is an error before any work."""
+    """Return the settings by the flags, for --side or another side; check the flags before any work."""
     menu, needs_tree = given.menu, whole_tree(given)
     if menu is None:
         menu = _CHOICE if EVALUATIONS[given.evaluation].fitted and not needs_tree else 1
@@ -165,7 +165,7 @@ def whole_tree(given: flags.FlagValues) -> str:
 
 
 def _plan_sizes(given: flags.FlagValues) -> list[int]:
-    """The numbers of --plan."""
+    """Return the numbers of --plan."""
     sizes = _flags.positive_numbers(given["plan"])
     growing = all(after > before for before, after in itertools.pairwise(sizes))
     if not growing or any(size != int(size) for size in sizes):
@@ -180,7 +180,7 @@ def prepared(
     budget: int | None,
     folder: pathlib.Path | None = None,
 ) -> Preparation:
-    """The preparation by these settings and the flags, within a budget; prints what is known before.
+    """Prepare by these settings and the flags, within a budget; print warnings about the model first.
 
     Where there is a folder, the best book so far is kept there, and Ctrl-C ends the looking.
     """
@@ -238,7 +238,7 @@ def looking_until(minutes: float | None) -> Iterator[Callable[[], bool] | None]:
 
 
 def _kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str, chess.Move]:
-    """The preparing side's moves in files of its own book, by position; of several, the first."""
+    """Return the preparing side's moves in files of its own book, by position; of several, the first."""
     with _app.errors_by_flag("keep", "PGN or Polyglot files"):
         book = read_repertoire(paths, settings.side, fen=settings.fen)
     print(f"Kept                {book.report}")
@@ -273,13 +273,13 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags."""
+    """Define the flags."""
     _flags.define_preparation_flags(own)
     _flags.define_flags(own, _chess.ShowingFlags, Flags)
 
 
 def run(given: flags.FlagValues) -> None:
-    """Prepares by the flags."""
+    """Prepare by the flags."""
     _chess.check_exports(given.export)
     suit_people(given, OF_TREES if whole_tree(given) else OF_PEOPLE)
     settings = dataclasses.replace(preparation_settings(given), min_probability=given.min_probability)
@@ -318,7 +318,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> dict[str, MatchResult] | None:
-    """Matches of the book and of no book, if any; None where they leave what is stored."""
+    """Play the matches of the book and of no book, if any; None if stored searches do not suffice."""
     if not given.match_games or not made.book.positions:
         return {}
     how = {"games": given.match_games, "seed": given.match_seed}
@@ -332,7 +332,7 @@ def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> di
 
 
 def _among_neighbors(given: flags.FlagValues, made: Preparation, engines: Engines) -> Preparation:
-    """The preparation with what it scores against opponents near the model."""
+    """Return the preparation with what it scores against opponents near the model."""
     games = min(_NEAR, given.match_games) if given.neighbors is None else given.neighbors
     if not games or not made.book.positions or not engines.can_search:
         return made
@@ -340,7 +340,7 @@ def _among_neighbors(given: flags.FlagValues, made: Preparation, engines: Engine
 
 
 def _print_games(made: Preparation, matches: Mapping[str, MatchResult] | None, engines: Engines) -> None:
-    """Prints what the book promised beside what it scored, against its opponent and those near the model."""
+    """Print what the book promised beside what it scored, against its opponent and those near the model."""
     if matches is None:
         print("No match: games need an engine, and these ones leave what is stored.")
     elif matches:
@@ -375,7 +375,7 @@ def match_line(promised: float, result: MatchResult, without: MatchResult) -> st
 def print_preparation(
     given: flags.FlagValues, made: Preparation, extra: str, *, needed: int, searches: int
 ) -> None:
-    """Prints what the book is worth, how it was found, and what is in it.
+    """Print what the book is worth, how it was found, and what is in it.
 
     Args:
       given: the flags.
@@ -427,7 +427,7 @@ def print_preparation(
 
 
 def print_additions(made: Preparation) -> None:
-    """Prints what a book that was kept is worth, and what is added to it, what costs most first."""
+    """Print what a book that was kept is worth, and what is added to it, what costs most first."""
     kept = made.search.kept if isinstance(made.search, WholeTree) else None
     if kept is None or kept.alone is None:
         return
@@ -443,7 +443,7 @@ def print_additions(made: Preparation) -> None:
 
 
 def print_exits(made: Preparation) -> None:
-    """Prints how long games stay in the book, and the traps that bring most."""
+    """Print how long games stay in the book, and the traps that bring most."""
     if told := coverage_words(made.coverage):
         print(f"{'Coverage':<20}{told}")
     for name, trap in zip(("Traps", "", ""), made.traps, strict=False):
@@ -499,7 +499,7 @@ def _otherwise(made: Preparation, search: WholeTree) -> str:
 
 
 def _why_nothing(made: Preparation, *, by_rules: bool) -> str:
-    """Why the book is empty, and what would change that; `by_rules` if games end by the rules of chess."""
+    """Explain why the book is empty, and what would help; `by_rules`: games end by the rules of chess."""
     settings = made.settings
     start = settings.game().new_initial_state()
     if start.is_terminal():
@@ -526,7 +526,7 @@ def _print_most_valuable(made: Preparation, count: int = 5) -> None:
 
 
 def _print_worth(made: Preparation, numbers: Sequence[int], count: int | None = None) -> None:
-    """Prints positions of the book, by their numbers, those first that are worth the most."""
+    """Print positions of the book, by their numbers, the most valuable first."""
     both = list(zip(made.book.positions, made.book.boards, strict=True))
     chosen = [both[k] for k in numbers if 0 <= k < len(both)]
     rows = []
@@ -539,7 +539,7 @@ def _print_worth(made: Preparation, numbers: Sequence[int], count: int | None = 
 
 
 def memory_lines(made: Preparation, folder: pathlib.Path) -> str:
-    """Lines about a plan or a budget; plots and writes what memory is worth. "" where neither was given."""
+    """Plot and write the worth of memory by a plan or a budget; return lines about it, "" without both."""
     if isinstance(made.search, WholeTree) and made.search.plan:
         return "\n" + _plan_lines(made, made.search, folder)
     if made.frontier is not None:

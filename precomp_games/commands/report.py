@@ -66,12 +66,12 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags."""
+    """Define the flags."""
     _flags.define_flags(own, _chess.FolderFlags, _chess.ShowingFlags, Flags, report=True)
 
 
 def run(given: flags.FlagValues) -> None:
-    """Makes the page that the flags ask for."""
+    """Make the page that the flags ask for."""
     _chess.check_exports(given.export)
     if given.book:
         _write_own(given)
@@ -81,7 +81,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _write_own(given: flags.FlagValues) -> None:
-    """Writes studies of the book of --book, of which nobody knows what it is worth."""
+    """Write studies of the book of --book, whose worth is unknown."""
     _chess.check_alone(given)
     for name in given.export:
         if name != "lichess":
@@ -97,7 +97,7 @@ def _write_own(given: flags.FlagValues) -> None:
 
 
 def _read_match(folder: str) -> list[dict[str, Any]]:
-    """The matches that `precomp-games match` wrote."""
+    """Read the matches that `precomp-games match` wrote."""
     path = pathlib.Path(folder) / "result.json"
     try:
         return list(read_json(path)["matches"])
@@ -109,7 +109,7 @@ def _read_match(folder: str) -> list[dict[str, Any]]:
 
 
 def _read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
-    """The comments of a PGN file's games from the usual start or their own, by the moves up to them."""
+    """Read the comments of a PGN file's games, by the moves from the usual start or the game's own."""
     notes: dict[tuple[chess.Move, ...], str] = {}
     games = 0
     for game in _read_games("notes", path):
@@ -129,7 +129,7 @@ def _read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
 
 
 def _read_games(flag: str, path: str) -> Iterator[chess.pgn.Game]:
-    """The games of a PGN file that a flag names."""
+    """Yield the games of a PGN file that a flag names."""
     if os.path.getsize(path) > _MOST_NOTES:
         raise ValueError(f"--{flag}: expected a PGN file of at most {_MOST_NOTES >> 20} MiB, got {path!r}")
     for text in game_texts(path, GameReport()):
@@ -137,7 +137,7 @@ def _read_games(flag: str, path: str) -> Iterator[chess.pgn.Game]:
 
 
 def _read_game(game: Standard) -> chess.pgn.Game | None:
-    """A game; None where there is none, and where it cannot be read."""
+    """Read a game; None if there is none, or if it cannot be read."""
     try:
         return chess.pgn.read_game(io.StringIO(game.text))
     except (ValueError, LookupError, AssertionError, AttributeError, RecursionError):  # what odd games end in
@@ -145,7 +145,7 @@ def _read_game(game: Standard) -> chess.pgn.Game | None:
 
 
 def _moves_to(node: chess.pgn.GameNode) -> tuple[chess.Move, ...]:
-    """The moves from a game's start to a node."""
+    """Return the moves from a game's start to a node."""
     moves = []
     above: chess.pgn.GameNode | None = node
     while above is not None and above.move is not None:
@@ -155,7 +155,7 @@ def _moves_to(node: chess.pgn.GameNode) -> tuple[chess.Move, ...]:
 
 
 def _read_plot(path: str | os.PathLike[str]) -> str:
-    """An SVG file."""
+    """Read an SVG file."""
     if os.path.getsize(path) > _MOST_PLOT:
         raise ValueError(f"--plot: expected SVG of at most {_MOST_PLOT >> 20} MiB, got {os.fspath(path)!r}")
     return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")

@@ -36,7 +36,7 @@ STOPS = True
 
 @dataclasses.dataclass
 class Flags:
-    """Whose games are reviewed.
+    """Flags of the games to review.
 
     Attributes:
       games: Your new games, in PGN. Default: a shipped sample.
@@ -50,13 +50,13 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags: those of judging, and whose games are reviewed."""
+    """Define the flags: those of judging, and whose games are reviewed."""
     _flags.define_flags(own, Flags)
     judge.define_judging_flags(own, "output/review_games")
 
 
 def run(given: flags.FlagValues) -> None:
-    """Reviews the games of the flags, and judges the book once more by them."""
+    """Review the games of the flags, and judge the book once more by them."""
     book, settings = judge.book_and_settings(given)
     games, read = _games(given, book)
     folder = _app.output_folder(given.output_dir)
@@ -106,7 +106,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _games(given: flags.FlagValues, book: Repertoire) -> tuple[dict[int, GameRecord], GameReport]:
-    """Your games with the book's side, from its start, by their number among yours; what was read."""
+    """Return your games of the book's color, from its start, by their number among yours, and a report."""
     path, player = given.games, given.player
     if path is None and (given.book or given["from"].value):
         raise ValueError("--games: expected the games that you have played with this book, got none")
@@ -131,7 +131,7 @@ def _games(given: flags.FlagValues, book: Repertoire) -> tuple[dict[int, GameRec
 
 
 def _print_review(review: GamesReview, prior_games: float, most: int) -> None:
-    """Prints where games left the book, what they teach, and what the opponent replied."""
+    """Print where games left the book, what they teach, and what the opponent replied."""
     title = "Where each game left the book, and what your move there cost, in points of 100 games "
     columns = {"game": "game", "left_by": "left by", "cost": "cost", "played": "played", "book": "book"}
     columns |= {"better": "better", "back": "came back by"}

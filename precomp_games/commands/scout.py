@@ -43,7 +43,7 @@ _NEW = 5  # new moves of a color that are printed
 
 @dataclasses.dataclass
 class Flags:
-    """Whose games are counted, and which.
+    """Flags of the player and of the games that count.
 
     Attributes:
       games: The player's games, in PGN: the first word.
@@ -82,12 +82,12 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags."""
+    """Define the flags."""
     _flags.define_flags(own, Flags)
 
 
 def run(given: flags.FlagValues) -> None:
-    """Counts the games of the flags, prints what there is, and writes it."""
+    """Count the games of the flags, print what there is, and write it."""
     chosen = _chosen(given)
     path, player = named_player(given)
     folder = None if given.output_dir is None else _app.output_folder(given.output_dir)
@@ -105,7 +105,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def write_files(found: Scouting, folder: pathlib.Path, **beside: str) -> None:
-    """Writes the page, the lines and the numbers; the page also leads to files `beside` it, by title."""
+    """Write the page, the lines and the numbers; the page also leads to files `beside` it, by title."""
     _files.write_json(folder / "scout.json", found.to_json())
     with atomic_write(folder / "scout.pgn") as file:
         file.write(scout_page.scout_pgn(found))
@@ -117,7 +117,7 @@ def write_files(found: Scouting, folder: pathlib.Path, **beside: str) -> None:
 
 
 def named_player(given: flags.FlagValues) -> tuple[str, str]:
-    """The file of games, and whose they are, as the file has the name; without words, a sample's.
+    """Return the file of games, and whose they are, as the file has the name; without words, a sample's.
 
     Raises:
       ValueError: no player, no games, or a name that fits several people where nobody can be asked.
@@ -141,7 +141,7 @@ def named_player(given: flags.FlagValues) -> tuple[str, str]:
 
 
 def _asked(player: str, names: Mapping[str, int]) -> list[str]:
-    """Which of several names that fit are meant, asked on a terminal; an error that lists them elsewhere."""
+    """Ask on a terminal which of several matching names is meant; elsewhere raise an error with the list."""
     shown = {name: f"{plain_text(name)} ({counted(games, 'game')})" for name, games in names.items()}
     listed = list(shown)[:_LISTED]
     if not sys.stdin.isatty():
@@ -162,7 +162,7 @@ def _asked(player: str, names: Mapping[str, int]) -> list[str]:
 
 
 def _chosen(given: flags.FlagValues) -> GameFilter:
-    """Which games count, by the flags."""
+    """Return the games that count by the flags."""
     if unknown := [name for name in given.speed if name not in SPEEDS]:
         raise ValueError(f"--speed: expected some of {', '.join(SPEEDS)}, got {unknown[0]!r}")
     rating = None
@@ -178,7 +178,7 @@ def _chosen(given: flags.FlagValues) -> GameFilter:
 
 
 def _bounds(flag: flags.Flag[str]) -> tuple[float, float]:
-    """When the time of a flag begins and ends; always, where it has none."""
+    """Return the begin and the end of a flag's time; without one, all time."""
     try:
         return (-math.inf, math.inf) if flag.value is None else bounds_of(flag.value)
     except ValueError as error:
@@ -189,7 +189,7 @@ def _bounds(flag: flags.Flag[str]) -> tuple[float, float]:
 
 
 def print_lines(color: ColorScouting, rows: int) -> None:
-    """Prints the lines of a color in so many rows."""
+    """Print the lines of a color in so many rows."""
     print(f"\nWith {color.color.capitalize()}")
     lines = [
         (
@@ -203,7 +203,7 @@ def print_lines(color: ColorScouting, rows: int) -> None:
 
 
 def _print_scouting(found: Scouting, rows: int) -> None:
-    """Prints what was counted, with so many rows of lines of each color."""
+    """Print the counts, with so many rows of lines of each color."""
     print(f"{'Player':<20}{plain_text(found.player)}: {scout_page.games_words(found)}")
     print(f"{'Read':<20}{found.read}")
     if taken := scout_page.taken_words(found):

@@ -34,7 +34,7 @@ from precomp_games.tree.history_tree import HistoryTree
 
 @dataclasses.dataclass
 class Flags:
-    """Which game is solved, and how.
+    """Flags of the game and of the way to solve it.
 
     Attributes:
       game: The game, as OpenSpiel loads it.
@@ -60,12 +60,12 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags."""
+    """Define the flags."""
     _flags.define_flags(own, Flags, _flags.MemoryFlags)
 
 
 def run(given: flags.FlagValues) -> None:
-    """Solves the game, prints and writes what came out."""
+    """Solve the game, print and write what came out."""
     if given.efg and given.output_dir is None:
         raise ValueError("--efg: expected --output_dir, where the file goes, got none")
     if given.refine and given.method != "exact":
@@ -99,7 +99,7 @@ def _print(result: Equilibrium, count: int) -> None:
 
 
 def _rows(tree: HistoryTree, result: Equilibrium, count: int) -> list[tuple[Any, ...]]:
-    """The information states that are reached most often, and what is played there."""
+    """Return the information states that are reached most often, and what is played there."""
     first, second = result.strategies
     reach = np.zeros(tree.num_infosets)
     decides = tree.infoset >= 0
@@ -120,7 +120,7 @@ def _rows(tree: HistoryTree, result: Equilibrium, count: int) -> list[tuple[Any,
 
 
 def _write(result: Equilibrium, folder: pathlib.Path, efg: bool) -> None:
-    """Writes what belongs together: all of it or nothing."""
+    """Write the files together: all of them or none."""
     tree = result.tree
     names = ("value", "nash_conv", "method", "iterations", "converged", "seconds", "trace")
     report: dict[str, Any] = {"game": tree.game_string}

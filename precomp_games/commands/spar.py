@@ -120,7 +120,7 @@ class Flags:
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags."""
+    """Define the flags."""
     _flags.define_flags(own, Flags, _flags.MinutesFlags)
     without = ("opponent_temperature_cp", "opponent_weights", "distrust", "price")
     plays = {"opponent_plays": "game", "opponent_samples": 1, "evaluation": "calibrated"}
@@ -128,7 +128,7 @@ def define(own: flags.FlagValues) -> None:
 
 
 def run(given: flags.FlagValues) -> None:
-    """Spars by the flags."""
+    """Spar by the flags."""
     settings = _settings(given)
     folder = _app.output_folder(given.output_dir)
     with _chess.open_engines(given, settings, plays=True) as engines:
@@ -150,7 +150,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _settings(given: flags.FlagValues) -> PreparationSettings:
-    """The settings of the flags; a wrong one is an error before any work."""
+    """Return the settings of the flags; a wrong one is an error before any work."""
     if (given.games is None) != (given.opponent_name is None):
         raise ValueError("--games: expected --opponent_name with it, and neither without the other")
     if given.games is not None and not os.path.isfile(given.games):
@@ -173,7 +173,7 @@ def _settings(given: flags.FlagValues) -> PreparationSettings:
 def _with_clock(
     given: flags.FlagValues, settings: PreparationSettings, engines: Engines
 ) -> PreparationSettings:
-    """Settings in which an opponent under a clock is an engine that visits more nodes or fewer.
+    """Return settings in which an opponent under a clock is an engine that visits more nodes or fewer.
 
     How many it visits in its time here is asked once, in the start position. One that plays other moves than
     it finds is asked in games. Play after the book is worth what it was in games of engines under a clock.
@@ -199,7 +199,7 @@ def _with_clock(
 
 
 def _check_conditions(path: pathlib.Path, now: dict[str, Any]) -> None:
-    """Refuses to go on with games that were played under other conditions."""
+    """Refuse to go on with games that were played under other conditions."""
     try:
         before = read_json(path)
     except FileNotFoundError:
@@ -270,7 +270,7 @@ class Sparring:
         }
 
     def cut_back(self) -> None:
-        """Takes half a game, as a full disk leaves it, off the end of each file of games.
+        """Take half a game, as a full disk leaves it, off the end of each file of games.
 
         Raises:
           ValueError: a file is a link, or its end is longer than a game.
@@ -283,11 +283,11 @@ class Sparring:
                 print(f"{name} ended amid a game: its last {lost} bytes were cut off.")
 
     def read(self, name: str = "games.pgn") -> SparringGames:
-        """The games that are there already."""
+        """Return the games that are there already."""
         return SparringGames.read(self.folder / name, self.opponent.name, own=True)
 
     def plan(self, games: SparringGames, *, last: bool = False) -> Preparation:
-        """A book by these games, to learn by or the last one."""
+        """Return a book by these games, for the next round or for the last match."""
         hope = _HOPE if self.random else 0.0
         left = seconds_left() / 60.0
         minutes = min(_MINUTES, left if last else _LOOKING * left)
@@ -303,7 +303,7 @@ class Sparring:
             )
 
     def play(self, title: str, parts: Sequence[tuple[Book, str, range]]) -> None:
-        """Plays games, each of which is in its file when it has ended.
+        """Play games, each of which is in its file when it has ended.
 
         parts: one after the other, the book, the round's number or the name of a match at the end, and which
           of its games.
@@ -327,7 +327,7 @@ class Sparring:
                     play_engine_games(book, self.own, self.opponent, headers, ended, **how)
 
     def rounds(self) -> list[_Round]:
-        """Plays what is left of the games to learn from, round by round."""
+        """Play what is left of the games to learn from, round by round."""
         size = self.given.round if self.random else 1
         told: list[_Round] = []
         before: list[Any] | None = None
@@ -366,7 +366,7 @@ class Sparring:
         return _Round(number, [scores[record] for record in played if record in scores])
 
     def _tell_changes(self, games: SparringGames, told: Sequence[_Round], book: Book) -> None:
-        """Prints which lines of the last round, or of all games, were lost, and what a book plays there."""
+        """Print which lines of the last round, or of all games, were lost, and what a book plays there."""
         played = games.against(self.settings)
         played = played[-len(told[-1].scores) :] if told and told[-1].scores else played
         lines = [line for line in sparring.played_lines(played, self.settings, book) if line.score < 1.0]
@@ -378,7 +378,7 @@ class Sparring:
             _files.print_table(rows, ("games", "score", "now", "left the book after"))
 
     def last_book(self) -> Preparation:
-        """The book that all games make; where its match has begun, the one that it began with."""
+        """Return the book that all games make; where its match has begun, the one that it began with."""
         games, count = self.read(), len(self.read("last.pgn").records)
         if count and (self.folder / "result.json").is_file():
             made = Preparation.read(self.folder)
@@ -400,7 +400,7 @@ class Sparring:
         return made
 
     def _finished(self, games: SparringGames, title: str) -> Preparation:
-        """The book by games, with what there is to say of it, and settings that name them; it is written."""
+        """Make the book by games, with its exits and with settings that name the games, and write it."""
         made = self.plan(games, last=True)
         policies, settings = sparring.informed_policies(self.settings, self.engines, games), self.settings
         if isinstance(policies.sigma[1 - settings.player], GamesPolicy):
@@ -413,7 +413,7 @@ class Sparring:
         return made
 
     def last(self, made: Preparation) -> tuple[list[float], list[float]]:
-        """Plays what is left of the games that teach nothing; their scores, and those without a book.
+        """Play what is left of the games that teach nothing; return the scores with and without a book.
 
         In turns, since what an engine under a clock plays also depends on what else the machine does.
         """
@@ -433,7 +433,7 @@ class Sparring:
         return scores, others
 
     def learn(self) -> None:
-        """The book that the games of a file make."""
+        """Make the book by the games of a file."""
         games = SparringGames.read(self.given.games, self.given.opponent_name)
         print(f"Games               {games.report}")
         played = games.against(self.settings)
@@ -451,7 +451,7 @@ class Sparring:
     def tell(
         self, made: Preparation, told: Sequence[_Round], scores: Sequence[float], others: Sequence[float]
     ) -> None:
-        """Prints and writes what the last match says, beside games without a book, and how the score grew."""
+        """Print and write the result of the last match beside games without a book, and the score by round."""
         without = _Round(0, [*(told[0].scores if told else ()), *others])
         last = _Round(len(told), scores)
         if scores:
@@ -481,7 +481,7 @@ class Sparring:
         print(f"Written: {self.folder}/book.bin (Polyglot), book.pgn (variations), result.json{more}")
 
     def _plot(self, told: Sequence[_Round], last: _Round, without: _Round) -> None:
-        """The score by round, that of the last match, and that without a book."""
+        """Plot the score by round, that of the last match, and that without a book."""
         below = "round, each with a book made from the games of those before"
         beside = "points in 100 games, and their standard error"
         with _files.points_figure(self.folder / "rounds.png", below, beside) as axes:

@@ -69,7 +69,7 @@ class Flags:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Plays until "quit" or the end of the input; returns the exit status.
+    """Play until "quit" or the end of the input; return the exit status.
 
     Args:
       argv: the command line; by default the process's.
@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _player(given: flags.FlagValues) -> UciEngine:
-    """The modelled opponent of a preparation; or the book, then the engine or our own play as modelled."""
+    """Return a preparation's modelled opponent; or the book, followed by the engine or our modelled play."""
     path, spec = given.book, given.play not in ("engine", "model")
     if spec:
         check_spec(given.play, "--play (engine, model)")
@@ -130,7 +130,7 @@ def _by_spec(given: flags.FlagValues) -> PolicyPlayer:
 
 
 def _modelled(given: flags.FlagValues, preparation: Preparation) -> UciEngine:
-    """The opponent of a preparation, where --opponent names it, or our own play by it."""
+    """Return the opponent of a preparation, where --opponent names it, or our own play by it."""
     settings, own = preparation.settings, given.opponent is None
     if given.opponent_spec is not None:
         if own or given.opponent_spec != settings.opponent:
@@ -153,7 +153,7 @@ def _modelled(given: flags.FlagValues, preparation: Preparation) -> UciEngine:
 
 
 def _engine_of_flags(given: flags.FlagValues, wanted: str, *, opponent: bool) -> StoredEngine:
-    """The engine of the flags, whose identity must be the one that a preparation says."""
+    """Return the engine of the flags, whose identity must be that of the preparation."""
     other = opponent and (given.opponent_engine is not None or given.opponent_option)
     which, option = ("opponent_engine", "opponent_option") if other else ("engine", "engine_option")
     command = find_engine(given.opponent_engine if other and given.opponent_engine else given.engine)

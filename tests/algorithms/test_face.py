@@ -28,7 +28,7 @@ def _ours(thing) -> bool:
 
 
 def _types(hint) -> Iterator[type]:
-    """The classes of the package in a type hint."""
+    """Yield the classes of the package in a type hint."""
     if inspect.isclass(hint) and _ours(hint):
         yield hint
     for part in typing.get_args(hint):

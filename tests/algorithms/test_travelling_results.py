@@ -26,7 +26,7 @@ from tests.random_games import random_policy
 
 
 def _policies(kind, game):
-    """(sigma_pre, sigma); only sigma is kept in results."""
+    """Return (sigma_pre, sigma); only sigma is kept in results."""
     if kind == "named":
         return make_policy(game, "random(seed=2)"), make_policy(game, "random(seed=1)")
     return random_policy(1, by="infoset"), openspiel_policy.UniformRandomPolicy(game)

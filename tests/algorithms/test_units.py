@@ -99,7 +99,7 @@ def _case(seed: int) -> _Case:
 
 
 def _worth(scale: float) -> Any:
-    """An evaluation function: a number of [-1, 1] for each history."""
+    """Return an evaluation function: a number of [-1, 1] for each history."""
     return lambda state: scale * float(np.random.default_rng([3, *state.history()]).uniform(-1.0, 1.0))
 
 
@@ -153,7 +153,7 @@ def _best_first(case: _Case, scale: float) -> Answers:
 
 
 def _equilibria(case: _Case, scale: float) -> Answers:
-    """The value of the meta-game by all solvers, each with a certificate."""
+    """Return the value of the meta-game by all solvers, each with a certificate."""
     tree, found = case.tree(scale, alone=False), Answers()
     exact, program = meta_equilibrium(tree), meta_sequence_form_lp(tree)
     least = scale * min(*case.penalties, _RANGE)

@@ -49,7 +49,7 @@ def _block(rng, outputs, inputs, size, normalized=True):
 
 
 def random_network(seed=0, filters=8, blocks=2, inner=4, kinds=(1, 4, 2, 2)):
-    """The bytes of a file with a random network."""
+    """Return the bytes of a file with a random network."""
     rng = np.random.default_rng(seed)
     data = _bytes(1, _block(rng, filters, 112, 3))
     for _ in range(blocks):
@@ -135,7 +135,7 @@ def planes(board):
 
 
 def place(board, move):
-    """(plane, rank, file) of a move."""
+    """Return (plane, rank, file) of a move."""
     from_square, to_square = move.from_square, move.to_square
     if board.is_castling(move):
         to_square = chess.square(7 if to_square > from_square else 0, to_square // 8)
@@ -182,7 +182,7 @@ class PlainNetwork:
         self._net = _fields(_fields(gzip.decompress(data))[10][0])
 
     def __call__(self, board):
-        """({move: probability}, [win, draw, loss]) of a board with its move stack."""
+        """Return ({move: probability}, [win, draw, loss]) of a board with its move stack."""
         net = self._net
         x = _relu(_convolve(planes(board), net[1][0], 3))
         for block in map(_fields, net[2]):

@@ -13,7 +13,7 @@ from tests.chess.test_book import book_of, random_book
 
 
 def parents(book):
-    """The nearest memorized position before each, or None."""
+    """Return the nearest memorized position before each, or None."""
     histories = [each.history for each in book.positions]
     found = []
     for own in histories:
@@ -23,7 +23,7 @@ def parents(book):
 
 
 def closed_parts(book):
-    """All parts that have what comes before each of their positions."""
+    """Yield all parts that have what comes before each of their positions."""
     parent = parents(book)
     for part in itertools.product([False, True], repeat=len(book)):
         if all(not part[k] or before is None or part[before] for k, before in enumerate(parent)):

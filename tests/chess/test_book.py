@@ -28,7 +28,7 @@ def entry(history: str, moves: dict[str, float], reach: float = 1.0, worth: floa
 
 
 def book_of(*lines: str, side: chess.Color = chess.WHITE) -> Book:
-    """A book: "e2e4 e7e5 | g1f3" is the answer g1f3 after two moves; of several, each is as likely."""
+    """Return a book: "e2e4 e7e5 | g1f3" is the answer g1f3 after two moves; of several, each is as likely."""
     positions = []
     for line in lines:
         before, _, answers = line.partition("|")
@@ -52,7 +52,7 @@ def small_book() -> Book:
 
 
 def random_book(seed: int, side: chess.Color, start: chess.Board, size: int) -> Book:
-    """A book closed under predecessors: up to two moves of ours, up to three replies."""
+    """Return a book closed under predecessors: up to two moves of ours, up to three replies."""
     rng = random.Random(seed)
     board = start.copy()
     frontier: list[tuple[chess.Board, tuple[chess.Move, ...], float]] = [(board, (), 1.0)]
@@ -200,7 +200,7 @@ def raw_entries(path: Path) -> list[tuple[int, int, int, int]]:
 
 
 def read_moves(path: Path, board: chess.Board) -> dict[chess.Move, int]:
-    """The weights of a position's moves, as python-chess reads them."""
+    """Return the weights of a position's moves, as python-chess reads them."""
     with chess.polyglot.open_reader(path) as reader:
         return {item.move: item.weight for item in reader.find_all(board)}
 
@@ -306,7 +306,7 @@ def test_polyglot_keys_differ_where_an_epd_does_not(tmp_path: Path) -> None:
 
 
 def games_of(path: Path) -> list[chess.pgn.Game]:
-    """The games of a file, in which nothing is wrong."""
+    """Return the games of a file, in which nothing is wrong."""
     with path.open(encoding="utf-8") as file:
         found = list(iter(lambda: chess.pgn.read_game(file), None))
     assert found and not any(game.errors for game in found)
@@ -319,7 +319,7 @@ def read_back(path: Path) -> chess.pgn.Game:
 
 
 def nodes_of(game: chess.pgn.Game) -> dict[tuple[chess.Move, ...], chess.pgn.GameNode]:
-    """All nodes of a game by the moves up to them."""
+    """Return all nodes of a game by the moves up to them."""
     found: dict[tuple[chess.Move, ...], chess.pgn.GameNode] = {}
     stack: list[tuple[chess.pgn.GameNode, tuple[chess.Move, ...]]] = [(game, ())]
     while stack:

@@ -22,7 +22,7 @@ CASTLE = chess.Board("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
 
 
 def entry(board: chess.Board, move: str, weight: int) -> bytes:
-    """A Polyglot entry; the move as the format has it, castling as king takes rook."""
+    """Return a Polyglot entry; the move as the format has it, castling as king takes rook."""
     m = chess.Move.from_uci(move)
     raw = m.to_square | m.from_square << 6 | (m.promotion - 1 if m.promotion else 0) << 12
     return struct.pack(">QHHI", chess.polyglot.zobrist_hash(board), raw, weight, 0)

@@ -30,13 +30,13 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def mortal():
-    """A cluster whose workers are processes, and can be killed."""
+    """Yield a cluster whose workers are processes, and can be killed."""
     with local_cluster(2) as made:
         yield made
 
 
 def _engines_of(pids: list[int]) -> set[int]:
-    """The fake engines that processes have started."""
+    """Return the fake engines that processes have started."""
     children = [child for pid in pids for child in psutil.Process(pid).children()]
     return {child.pid for child in children if "fake_engine.py" in " ".join(child.cmdline())}
 
@@ -142,7 +142,7 @@ def test_a_hung_engine_dies_with_its_worker(mortal, tmp_path: Path) -> None:
 
 
 def _wrong_engine(folder: Path, *wrong: int) -> list[str]:
-    """An engine of which these processes answer otherwise, in the order of their starts from 0."""
+    """Return an engine of which these processes answer otherwise, in the order of their starts from 0."""
     script, starts = folder / "engine.py", folder / "starts"
     script.write_text(
         "import sys\n"

@@ -36,7 +36,7 @@ def model_of(files, alpha):
 
 
 def replies_after(san, model):
-    """(probability, value to White) by reply, and how many games there are."""
+    """Return (probability, value to White) by reply, and how many games there are."""
     state = ChessGame().new_initial_state()
     board = chess.Board()
     state.apply_action(next(a for a in state.legal_actions() if state.action_to_string(0, a) == san))

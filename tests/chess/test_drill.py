@@ -33,7 +33,7 @@ def small_book():
 
 
 def answer(drill, now):
-    """Answers what is asked next rightly; what it was."""
+    """Answer the next question rightly, and return its card."""
     card = drill.next(now)
     assert drill.answer(card, card.moves[0], now)
     return card
@@ -140,7 +140,7 @@ def test_files_that_are_no_progress(tmp_path):
 
 
 def random_book(rng, size=40):
-    """A tree of histories whose worths are sums of gains that are reached below."""
+    """Return a tree of histories whose worths are sums of gains that are reached below."""
     grown: dict[tuple[chess.Move, ...], chess.Board] = {(): chess.Board()}
     while len(grown) < size:
         line = list(grown)[int(rng.integers(len(grown)))]

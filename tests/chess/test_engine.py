@@ -53,7 +53,7 @@ STALEMATE = "7k/5Q2/6K1/8/8/8/8/8 b - -"
 
 
 def opening_positions(number: int) -> list[str]:
-    """The start, and what follows on it move by move."""
+    """Return the start, and what follows on it move by move."""
     epds = [START]
     for epd in epds:
         if len(epds) >= number:
@@ -77,7 +77,7 @@ def expected(epd: str, multipv: int) -> SearchResult:
 
 
 def answered(epd: str, multipv: int) -> SearchResult:
-    """The same with what it plays."""
+    """Return the same with the move that the engine plays."""
     best = fake_engine.ranked(chess.Board(epd + " 0 1"), 3)[0]
     return dataclasses.replace(expected(epd, multipv), played=((best.uci(), 1),))
 
@@ -774,7 +774,7 @@ Undisturbed = Callable[[int], list[SearchResult]]
 
 @pytest.fixture(scope="module")
 def undisturbed(stockfish: str) -> Undisturbed:
-    """The results of one engine, at a node limit."""
+    """Return the results of one engine, at a node limit."""
 
     @functools.cache
     def results(nodes: int) -> list[SearchResult]:

@@ -46,7 +46,7 @@ def read(texts, path, name="them"):
 
 @pytest.fixture(scope="module")
 def book():
-    """The king's move, and another one after one of the replies."""
+    """Return the king's move, and another one after one of the replies."""
     king, pawn = chess.Move.from_uci("e2e3"), chess.Move.from_uci("d2d4")
     after = (king, chess.Move.from_uci("f7e7"))
     return Book(

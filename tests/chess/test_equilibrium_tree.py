@@ -27,7 +27,7 @@ def _tree(fen="", engine=None, **changes):
 
 
 def _board(tree, history):
-    """The board after a history."""
+    """Return the board after a history."""
     board = tree.game.start_board
     for action in tree.actions(history):
         board.push(move_of(action))

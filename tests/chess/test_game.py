@@ -30,7 +30,7 @@ FENS = ["", KIWIPETE, ROOK_ENDING, PROMOTIONS, CASTLING, EN_PASSANT, BLACK_TO_MO
 
 
 def play(game: ChessGame, *moves: str) -> ChessState:
-    """The state after moves in UCI."""
+    """Return the state after moves in UCI."""
     state = game.new_initial_state()
     for move in moves:
         state.apply_action(action_of(chess.Move.from_uci(move)))
@@ -48,7 +48,7 @@ def ruled(board: chess.Board, threefold: bool = False, fifty_moves: bool = False
 
 
 def random_states(game: ChessGame, seed: int, games: int) -> Iterator[ChessState]:
-    """The states of random games, the last ones included."""
+    """Yield the states of random games, the last ones included."""
     rng = random.Random(seed)
     for _ in range(games):
         state = game.new_initial_state()

@@ -50,7 +50,7 @@ def games(number: int, plies: int, fen: str = chess.STARTING_FEN, seed: int = 0)
 
 
 def turns(fen: str, moves: list[chess.Move]) -> list[str]:
-    """The questions to an engine whose last turn is after these moves, the first one first."""
+    """Return the questions to an engine whose last turn is after these moves, the first one first."""
     return [game_text(chess.Board(fen), moves[:k]) for k in range(len(moves) % 2, len(moves) + 1, 2)]
 
 

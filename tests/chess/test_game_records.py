@@ -287,7 +287,7 @@ _WORDS = [b'[FEN "', b'[Variant "x"]\n', b"--", b"e8=Q", b"O-O-O", b"$9", b"%", 
 
 
 def mutated(rng: random.Random, data: bytes) -> bytes:
-    """The same with a few changes, and not much longer."""
+    """Return the data with a few changes, and not much longer."""
     return damaged(rng, data, _WORDS)[: 2 * len(data)]
 
 

@@ -36,13 +36,13 @@ def _board(*moves):
 
 
 def _keep(san, *before):
-    """A move to keep, by its position."""
+    """Return a move to keep, by its position."""
     board = _board(*before)
     return {board.epd(): board.parse_san(san)}
 
 
 def _replies(settings):
-    """The two moves that the opponent most likely begins with, in a tree without a book."""
+    """Return the two moves that the opponent most likely begins with, in a tree without a book."""
     tree = preparation_tree(dataclasses.replace(settings, penalty=1e-4), HashEngine())
     first = int(np.flatnonzero(tree.player == 1 - settings.player)[0])
     children = sorted(tree.children(first), key=lambda h: -tree.sigma[h])[:2]

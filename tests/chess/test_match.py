@@ -31,12 +31,12 @@ from tests.random_games import uniform
 
 
 def first(state):
-    """The first move in alphabetical order."""
+    """Return the first move in alphabetical order."""
     return {min(state.legal_actions(), key=state.action_to_string): 1.0}
 
 
 def playing(*moves):
-    """A policy that plays these moves in turn, whatever happens, and then any."""
+    """Return a policy that plays these moves in turn, whatever happens, and then any."""
     line = [action_of(chess.Move.from_uci(move)) for move in moves]
 
     def policy(state):
@@ -68,7 +68,7 @@ def prepared(player=0, menu=0):
 
 
 def expected_score(book, opponent, own, max_plies):
-    """By brute force, over all games; python-chess says when they are over."""
+    """Return the expected score by brute force over all games, which end by python-chess's rules."""
 
     def worth(state, board, inside):
         outcome = board.outcome()
@@ -101,7 +101,7 @@ QUEEN = "k7/8/2K5/8/8/8/8/1Q6 w - - 0 1"
 
 
 def few(state):
-    """A mate, a stalemate, and other moves at odds."""
+    """Return a mate, a stalemate, and other moves at odds."""
     names = {state.action_to_string(action): action for action in state.legal_actions()}
     wanted = [names[name] for name in ("Qb7#", "Qb6", "Kc7", "Qb5", "Kd5", "Qa2+") if name in names]
     actions = wanted or sorted(names.values())[:2]

@@ -88,7 +88,7 @@ def test_formulas_written_out(cases):
 
 
 def likelihood(found, elo):
-    """The greatest logarithm under the hypothesis, by a general solver from several starts."""
+    """Return the greatest logarithm under the hypothesis, by a general solver from several starts."""
     shares, results = shares_of(found)
     goal = 1.0 / (1.0 + 10.0 ** (-elo / 400.0))
 

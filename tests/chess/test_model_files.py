@@ -41,7 +41,7 @@ AFTER_D4 = chess.Board("rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq - 0
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with games and a book, which is the working one."""
+    """Return a folder with games and a book, which is the working directory."""
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "games.pgn").write_bytes(b"".join(sample_games()[:16]))
@@ -51,7 +51,7 @@ def here(tmp_path, monkeypatch):
 
 
 def line(*moves):
-    """The states before each of these moves."""
+    """Return the states before each of these moves."""
     board, state, found = chess.Board(), ChessGame().new_initial_state(), []
     for san in moves:
         found.append(state.clone())

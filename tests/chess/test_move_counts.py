@@ -28,7 +28,7 @@ GAME = ChessGame()
 
 
 def after(*moves: str):
-    """The state and the board after moves in SAN."""
+    """Return the state and the board after moves in SAN."""
     state = GAME.new_initial_state()
     for san in moves:
         state.apply_action(action_of(state.board.parse_san(san)))

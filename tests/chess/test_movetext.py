@@ -22,7 +22,7 @@ def translated(moves: str, letters: dict[str, str]) -> str:
 
 
 def played(moves: str) -> list[str]:
-    """The moves of SAN in UCI notation."""
+    """Return the moves of SAN in UCI notation."""
     board = chess.Board()
     return [board.push_san(san).uci() for san in moves.split() if not san[0].isdigit()]
 

@@ -42,7 +42,7 @@ def settings_of(**changes):
 
 
 def _hash(text: str) -> float:
-    """A number in [0, 1) that depends on nothing but the text."""
+    """Return a number in [0, 1) that depends on nothing but the text."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big") / 2**32
 
 
@@ -249,7 +249,7 @@ def test_a_preparation_is_algorithm_1(player, fen):
         return zip([line.move for line in lines], softmax([line.cp for line in lines], r), strict=True)
 
     def worth(board, ply, reach):
-        """(value, histories memorized) from here on, weighted with the reach."""
+        """Return (value, histories memorized) from here on, weighted with the reach."""
         if board.is_checkmate():
             return reach * float(board.turn != side), 0
         if ply == 7 or board.is_stalemate() or board.is_insufficient_material():

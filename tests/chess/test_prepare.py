@@ -296,7 +296,7 @@ def test_an_evaluation_is_one_that_files_can_tell(engines, tmp_path):
 
 
 def read_of(data, folder):
-    """The preparation that JSON has."""
+    """Return the preparation that JSON has."""
     (folder / "result.json").write_text(json.dumps(data))
     return Preparation.read(folder)
 

@@ -34,7 +34,7 @@ def after(line: str, start: str = chess.STARTING_FEN) -> str:
 
 
 def known(book) -> dict[str, list[str]]:
-    """The moves of a book in UCI notation, by EPD; each is legal there."""
+    """Return the moves of a book in UCI notation, by EPD; each is legal there."""
     for epd, position in book.positions.items():
         board = chess.Board(epd + " 0 1")
         assert board.turn == book.side and all(is_legal(board, move) for move in position.moves)
@@ -220,7 +220,7 @@ class _Writer:
         return legal[sum(board.epd().encode()) % len(legal)]
 
     def text(self, board: chess.Board, plies: int) -> str:
-        """The rest of a line from here, with the variations that leave it."""
+        """Return the rest of a line from here, with the variations that leave it."""
         rng, words = self.rng, []
         board = board.copy(stack=False)
         while plies and not board.is_game_over():

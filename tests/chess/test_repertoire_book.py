@@ -30,7 +30,7 @@ _LIKELY = (("e5", 0.4), ("c5", 0.3), ("e6", 0.2), ("d5", 0.1), ("d6", 0.1), ("cx
 
 
 def _replies(state, player=None):
-    """A few likely replies, by name, and one that is not."""
+    """Return a few likely replies, by name, and one that is not."""
     weights = {a: dict(_LIKELY).get(state.action_to_string(a), 0.0) for a in state.legal_actions()}
     weights[state.legal_actions()[0]] += 0.005
     return {a: weight / sum(weights.values()) for a, weight in weights.items() if weight}
@@ -66,7 +66,7 @@ def _policies(settings, engines):
 
 
 def _games(book, settings, policies, forgotten=None):
-    """All ways in which games leave the book: (line, reach, what it is worth, whether it is over)."""
+    """Yield all ways in which games leave the book: (line, reach, what it is worth, whether it is over)."""
 
     def value(state):
         return float(policies.leaf_value.evaluate_batch([state])[0])

@@ -45,7 +45,7 @@ LONG = (
 
 
 def replies_to(book):
-    """An opponent who plays what the book has an answer to, and two other moves."""
+    """Return an opponent who plays what the book has an answer to, and two other moves."""
     known = {}
     for position in book.positions:
         known.setdefault(position.history[:-1], []).append(position.history[-1:])
@@ -60,7 +60,7 @@ def replies_to(book):
 
 
 def page_with(book, gains, utility, unprepared, *, spec="uniform", error=None, **more):
-    """A page of a book; what its preparation has and what stands beside that, by name."""
+    """Return a page of a book; what its preparation has and what stands beside that, by name."""
     settings = PreparationSettings(player=int(not book.side), opponent=spec)
     beside = {name: more.pop(name) for name in [*more] if name in ("expect", "notes", "matches", "plots")}
     if error is not None:
@@ -72,14 +72,14 @@ def page_with(book, gains, utility, unprepared, *, spec="uniform", error=None, *
 
 
 def changed(each, **fields):
-    """A page with other fields, of its preparation or beside it."""
+    """Return a page with other fields, of its preparation or beside it."""
     beside = {name: fields.pop(name) for name in [*fields] if name in ("expect", "notes", "matches", "plots")}
     return dataclasses.replace(each, made=dataclasses.replace(each.made, **fields), **beside)
 
 
 @functools.cache
 def small(side=chess.WHITE):
-    """A book whose numbers fit together: gains add up, and exits are worth what the book is."""
+    """Return a book whose numbers fit together: gains add up, and exits are worth what the book is."""
     if side:
         first = entry("", {"e2e4": 1.0}, 1.0, 0.2 + 0.1 + 0.05 - 0.003)
         positions = [
@@ -123,7 +123,7 @@ ANN = PlayedGame("Ann", "Bob", 1999, "1-0", uci("e2e4 e7e5 g1f3 b8c6"))
 
 
 def with_games(each):
-    """The page's book with games behind replies, and a plot."""
+    """Return the page's book with games behind replies, and a plot."""
     known = {
         uci("e2e4 e7e5"): ReplyGames(7, (ANN, PlayedGame("Carol <b>", "Bob", None, "1/2-1/2"))),
         uci("e2e4 c7c5"): ReplyGames(1, (ANN,)),
@@ -133,7 +133,7 @@ def with_games(each):
 
 
 def against_people():
-    """A book against people, of whom one in twenty walks into a trap, with what its time is worth."""
+    """Return a book against people, of whom one in twenty walks into a trap, with what its time is worth."""
     each = small()
     settings = dataclasses.replace(
         each.made.settings, opponent="human(rating=1500)", evaluation="people", rating=1500.0
@@ -397,7 +397,7 @@ def texts(browser, selector):
 
 
 def until(browser, condition):
-    """Waits for what the page shows, which may be drawn anew while it is read."""
+    """Wait for what the page shows, which may be drawn anew while it is read."""
     wait = WebDriverWait(browser, 5, ignored_exceptions=[StaleElementReferenceException])
     wait.until(lambda _: condition())
 
@@ -411,7 +411,7 @@ def pick(browser, selector, value):
 
 
 def enter(browser, name, value):
-    """Sets the value of an input at once."""
+    """Set the value of an input at once."""
     browser.execute_script(
         "const [name, value] = arguments; const input = document.getElementById(name);"
         "input.value = value; input.dispatchEvent(new Event('input'))",

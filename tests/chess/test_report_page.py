@@ -133,7 +133,7 @@ def small_page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def person_page(tmp_path_factory):
-    """A book against a person, with an evaluation of its first position, and a guess."""
+    """Return a book against a person, with an evaluation of its first position, and a guess."""
     each = with_games(small())
     games = {uci("e2e4 e7e5"): each.made.games[uci("e2e4 e7e5")]}
     score = chess.engine.PovScore(chess.engine.Cp(30), chess.WHITE)
@@ -172,7 +172,7 @@ def test_guesses_are_marked_and_can_be_hidden(browser, person_page):
 
 @pytest.fixture(scope="module")
 def people_page(tmp_path_factory):
-    """A book against people of a rating, and one against a person with people behind its games."""
+    """Return a book against people of a rating, and one against a person with people behind its games."""
     people = against_people()
     behind = "games(file=bob.pgn,player=Bob,prior=human(rating=1640))"
     settings = dataclasses.replace(people.made.settings, opponent=behind)

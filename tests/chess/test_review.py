@@ -13,7 +13,7 @@ _BLACK = "1. e4 c6 2. d4 (2. Nc3 d5) 2... d5 3. Nc3 dxe4 4. Nxe4 Bf5 *\n"
 
 
 def reviewed(folder, book, moves, side=chess.WHITE, engine=None):
-    """The review of one game."""
+    """Return the review of one game."""
     (folder / "book.pgn").write_text(book)
     colors = ("Me", "Them") if side else ("Them", "Me")
     (folder / "game.pgn").write_text(

@@ -49,7 +49,7 @@ def date_of(text):
 
 
 def played_games(path, player):
-    """The player's games, in the order of time."""
+    """Return the player's games, in the order of time."""
     games, seen = [], set()
     with open(path, encoding="utf-8") as file:
         while (read := chess.pgn.read_game(file)) is not None:
@@ -108,7 +108,7 @@ def check_tally(tally, games):
 
 
 def check(found, every, kept, least, known, recent, exact=True):
-    """Compares what was counted with a count of the games that are kept; `exact`: of rare lines as well."""
+    """Compare what was counted with a count of the games that are kept; `exact`: of rare lines as well."""
     newest = max((each.year for each in kept if each.year is not None), default=None)
     assert found.games == len(kept)
     for color in found.colors:

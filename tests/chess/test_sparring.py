@@ -63,7 +63,7 @@ def sparred(settings, engines, games=30, opponent=None):
 
 
 def games_of(result, name="Opponent"):
-    """The games of a match as if they had been read."""
+    """Return the games of a match as if they had been read."""
     records, book = [], result.book
     for game in result.games:
         board, keys = book.start.copy(stack=False), []
@@ -254,7 +254,7 @@ def test_where_games_are_lost_the_book_plays_something_else(engines):
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """An engine's file that remembers its games, and a folder to work in."""
+    """Return an engine's file that remembers its games, and a folder to work in."""
     monkeypatch.chdir(tmp_path)
     script = tmp_path / "remembers"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_engine.__file__}" --remembers\n')

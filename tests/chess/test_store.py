@@ -29,7 +29,7 @@ SHIPPED = Path(__file__).parents[2] / "precomp_games" / "commands" / "data" / "e
 
 
 def drawn(rng: random.Random) -> SearchResult:
-    """A result of two lines, in two cases of three with what was played in so many searches."""
+    """Return a result of two lines, in two cases of three with what was played in so many searches."""
     moves = rng.sample(["e2e4", "d2d4", "a7a6", "e7e8q"], 2)
     scores = [(rng.randint(-50_000, 50_000), None), (None, rng.choice([-10_000, -2, 1, 3]))]
     lines = tuple(Line(move, *rng.choice(scores)) for move in moves)

@@ -51,7 +51,7 @@ class Talk:
             self.sent.put(line)
 
     def hear(self, start, seconds=20.0):
-        """The next line that starts so; those before it are dropped."""
+        """Return the next line that starts so; those before it are dropped."""
         while True:
             line = self.said.get(timeout=seconds)
             if line.startswith(start):
@@ -367,7 +367,7 @@ def test_programs_that_are_no_engines():
 
 
 def uci_process(*flags):
-    """The entry point, as an interface starts it."""
+    """Return the entry point, as an interface starts it."""
     command = [sys.executable, "-m", "precomp_games.commands.uci", *flags]
     return chess.engine.SimpleEngine.popen_uci(command, timeout=60.0)
 

@@ -47,7 +47,7 @@ def _not_packaged(folder, names):
 
 @pytest.fixture
 def run(installed, tmp_path):
-    """Runs a command in an empty folder; returns what it prints."""
+    """Run a command in an empty folder and return what it prints."""
 
     def run_there(*words, has_engine, typed=""):
         environment = os.environ | {"PYTHONPATH": str(installed)}

@@ -218,7 +218,7 @@ def test_a_last_game_without_a_move_of_the_person_and_a_name_that_controls_termi
 
 @pytest.fixture
 def runs(folder, prepared, monkeypatch, capsys):
-    """Runs a command in the folder, with the engine and its searches."""
+    """Run a command in the folder, with the engine and its searches."""
     monkeypatch.chdir(folder)
 
     def run(*words, status=0):
@@ -236,7 +236,7 @@ _FROM = "--from=output/karpov_anatoly"
 
 
 def flagged(command, *words):
-    """The flags of a command, as these words set them."""
+    """Return the flags of a command, as these words set them."""
     given = flags.FlagValues()
     command.define(given)
     given([command.__name__, *([] if any("--from" in word for word in words) else [_FROM]), *words])

@@ -64,7 +64,7 @@ def launch(
 
 @contextlib.contextmanager
 def imported(name: str) -> Iterator[ModuleType]:
-    """A module of the examples, for its functions, with flags at their defaults.
+    """Yield a module of the examples, for its functions, with flags at their defaults.
 
     Nothing of it stays: others define flags of the same names.
     """
@@ -109,7 +109,7 @@ def files(folder: str | os.PathLike[str]) -> dict[str, bytes]:
 
 
 def table(path: pathlib.Path) -> list[dict[str, str]]:
-    """The rows of a CSV file."""
+    """Return the rows of a CSV file."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 

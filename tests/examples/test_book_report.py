@@ -23,7 +23,7 @@ from tests.examples.test_examples import ROOT
 
 @pytest.fixture(scope="module")
 def first_run(tmp_path_factory):
-    """(folder, what is printed) of the default book and its page, from the shipped searches alone."""
+    """Return (folder, what is printed) of the default book and its page, from the shipped searches alone."""
     folder = tmp_path_factory.mktemp("report")
     flags = ("--output_dir=book", "--report", "--export=lichess,pgn,anki,csv", "--min_share=0")
     return folder, printed("chess_preparation", *flags, cwd=folder, has_engine=False)

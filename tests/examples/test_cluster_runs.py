@@ -37,7 +37,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """The run without a cluster."""
+    """Return the run without a cluster."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     found = finished(prepare(folder), folder)
     assert len(found.rows) == SEARCHES
@@ -69,7 +69,7 @@ def test_a_scheduler_file(whole: Outcome, tmp_path: Path) -> None:
 
 
 def certificates(folder: Path) -> dict[str, str]:
-    """A new authority and a certificate by it, as Dask's configuration."""
+    """Return a new authority and a certificate by it, as Dask's configuration."""
 
     def openssl(*command: str) -> None:
         subprocess.run(["openssl", *command], cwd=folder, check=True, capture_output=True)

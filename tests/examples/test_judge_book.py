@@ -9,7 +9,7 @@ from tests.examples.launcher import printed, result_of, table
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
-    """The output of both examples, from the shipped samples and searches alone."""
+    """Return the output of both examples, from the shipped samples and searches alone."""
     folder = tmp_path_factory.mktemp("judged")
     said = {}
     for example in ("judge_book", "review_games"):

@@ -126,7 +126,7 @@ BOOK = book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | g1f3", "e2e4 e7e5 g1f3
 
 
 def by_recursion(state, memorized, counts, side):
-    """(worth, moves of the book) of a game from here on, with replies by the formula and a cut."""
+    """Return (worth, moves of the book) of a game from here on, with replies by the formula and a cut."""
     if state.is_terminal():
         return state.returns()[0 if side == chess.WHITE else 1], 0.0
     if state.board.turn == side:

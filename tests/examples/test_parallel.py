@@ -22,7 +22,7 @@ from tests.examples.launcher import files, imported, printed
 
 @pytest.fixture(scope="module")
 def parallel() -> Iterator[ModuleType]:
-    """The module, from where workers find it too."""
+    """Yield the module, from where workers find it too."""
     with imported("parallel") as module:
         yield module
 

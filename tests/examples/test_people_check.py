@@ -15,7 +15,7 @@ pytest.importorskip("onnxruntime")
 
 
 def played(number):
-    """A game of Us: two moves are played at each of the first positions."""
+    """Return a game of Us: two moves are played at each of the first positions."""
     rng, board, words = random.Random(number), chess.Board(), []
     for ply in range(16):
         moves = sorted(board.legal_moves, key=chess.Move.uci)

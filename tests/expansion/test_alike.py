@@ -15,7 +15,7 @@ from tests.reference import states
 
 
 def coin(*turn):
-    """A coin of 0.9 that nobody sees, then player 0's one information state, or `turn` before it."""
+    """Return a coin of 0.9 that nobody sees, then player 0's one information state, or `turn` before it."""
     end = 't "" {} "" {{ {} {} }}'
 
     def after(k, win):
@@ -26,7 +26,7 @@ def coin(*turn):
 
 
 def peeks(state):
-    """Goes after heads alone, which is worth 0.9; without looking, 0.4 is the most."""
+    """Return a policy that goes after heads alone, worth 0.9; without looking, 0.4 is the most."""
     return {int(state.history()[0] == 0): 1.0}
 
 

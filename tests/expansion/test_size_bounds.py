@@ -52,7 +52,7 @@ _ROUNDING = 1.0 + 1e-8
 
 
 def _case(kind, seed, support):
-    """(game, sigma_pre, sigma) of one kind of random game."""
+    """Return (game, sigma_pre, sigma) of one kind of random game."""
     sizes = {
         "tree": {"depth": 1 + seed % 6, "actions": 2 + seed % 2, "chance": (0.0, 0.2, 0.5)[seed % 3]},
         "efg": {"depth": 1 + seed % 6},

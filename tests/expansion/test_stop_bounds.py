@@ -62,7 +62,7 @@ def _setting(seed, player):
 
 
 def _expand(setting, player, penalty, truncate, **options):
-    """A tree whose stops are evaluated; the player's own sigma is never asked."""
+    """Return a tree whose stops are evaluated; the player's own sigma is never asked."""
     game, pre, sigma, _, evaluate = setting
     sigma = sides(player, None, sigma[1 - player])
     penalties = sides(player, penalty, math.inf)

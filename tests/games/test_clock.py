@@ -88,7 +88,7 @@ def test_game_strings_and_pickles():
 
 
 def _case(seed):
-    """A tiny clock game with random ticks, and both players' policies on it."""
+    """Return a tiny clock game with random ticks, and both players' policies on it."""
     base = random_tree(seed, depth=4, actions=2, chance=(0.0, 0.2)[seed % 2])
     game = ClockGame({"game": base, "time_0": 2, "time_1": 2, "move_time": 3})
 

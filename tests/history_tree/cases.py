@@ -16,7 +16,7 @@ def board_of(state):
 
 
 def by_board(seed, most=9):
-    """A random policy of tic-tac-toe that depends on the board, with at most so many actions."""
+    """Return a random policy of tic-tac-toe that depends on the board, with at most so many actions."""
 
     @functools.cache
     def row(board, actions):

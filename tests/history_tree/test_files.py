@@ -72,7 +72,7 @@ _WORDS = r"^HistoryTree.load\(\): expected (a file written by HistoryTree.save|f
 
 @pytest.fixture
 def saved(tmp_path):
-    """(path, its bytes) of a small tree."""
+    """Return (path, its bytes) of a small tree."""
     path = tmp_path / "tree.npz"
     expand(random_tree(3, depth=2), *policy_pairs(3), 0.3).save(path)
     return path, path.read_bytes()
@@ -104,7 +104,7 @@ def test_truncated_files(saved):
 
 
 def _written(save, *arguments, **named):
-    """The bytes that numpy writes for what is no tree."""
+    """Return the bytes that numpy writes for what is no tree."""
     file = io.BytesIO()
     save(file, *arguments, **named)
     return file.getvalue()
@@ -132,7 +132,7 @@ def test_files_of_other_kinds(saved, kind):
 
 
 def _rewrite(path, header=None, raw_header=None, drop=(), **arrays):
-    """Writes a sound archive whose contents were changed."""
+    """Write a sound archive whose contents were changed."""
     with np.load(path) as archive:
         parts = {name: archive[name] for name in archive.files}
     if header is not None:

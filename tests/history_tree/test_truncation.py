@@ -12,7 +12,7 @@ from tests.random_games import SUPPORTS, expand, policy_pairs, random_case, rand
 
 
 def _lemma_3(game, pre, sigma, penalties):
-    """(histories, W) of a perfect-information game, each history by itself, from states.
+    """Return (histories, W) of a perfect-information game, each history by itself, from states.
 
     A history is in W_i if all of i's own turns before it are, and some opponent, who memorizes the first t
     of its own turns on the way (each in its own W), makes chance * i's sigma_pre * the opponent's play,
@@ -40,7 +40,7 @@ def _lemma_3(game, pre, sigma, penalties):
         return found
 
     def going_on(path, i):
-        """The reach of a path by i while it memorizes everything, 0 where W does not let it."""
+        """Return the reach of a path by i while it memorizes everything, 0 where W does not let it."""
         if math.isinf(penalties[i]):
             return 0.0
         product = 1.0

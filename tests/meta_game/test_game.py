@@ -30,7 +30,7 @@ _CASES = 240
 
 
 def _payoffs(case, game):
-    """(the game's payoffs, the true ones) for all pairs of choices that its tree has."""
+    """Return (the game's payoffs, the true ones) for all pairs of choices that its tree has."""
     inside = within(case, game.tree)
     choices = [[case.choices[i][k] for k in inside[i]] for i in (0, 1)]
     return game_payoffs(game, choices), case.payoffs[np.ix_(*inside)]

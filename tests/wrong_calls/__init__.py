@@ -115,7 +115,7 @@ def answering(*answers: Any) -> list[Callable[[Any], Any]]:
 
 @functools.cache
 def folder() -> pathlib.Path:
-    """A folder that lives as long as the tests."""
+    """Return a folder that lives as long as the tests."""
     made = tempfile.TemporaryDirectory()
     atexit.register(made.cleanup)
     return pathlib.Path(made.name)
@@ -128,7 +128,7 @@ def table(face: str) -> dict[str, Any]:
 
 
 def calls(face: str) -> Iterator[Call]:
-    """One of each function of a face, and of each constructor and method of its classes."""
+    """Yield a call of each function of a face, and of each constructor and method of its classes."""
     for path in public_paths(face):
         if f"{face}:{path}" not in EXEMPT:
             function = _function(face, path)
@@ -156,7 +156,7 @@ def public_paths(face: str) -> Iterator[str]:
 
 
 def _home(name: str, thing: Any) -> str:
-    """The last face that has it: `precomp_games.algorithms` shows what stands in its parts."""
+    """Return the last face that has it: `precomp_games.algorithms` shows what stands in its parts."""
     return [face for face in FACES if getattr(importlib.import_module(face), name, None) is thing][-1]
 
 
@@ -216,7 +216,7 @@ def _arguments(face: str, path: str, function: Callable[..., Any]) -> Iterator[t
 
 
 def wrong_values(call: Call) -> Iterator[tuple[str, Any]]:
-    """(argument, what it cannot be) for each argument of a call that works."""
+    """Yield (argument, what it cannot be) for each argument of a call that works."""
     checks = checks_of(call.function)
     for name, parameter in inspect.signature(call.function).parameters.items():
         argument = call.arguments.get(name)

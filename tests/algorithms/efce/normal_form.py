@@ -13,7 +13,7 @@ from tests.algorithms.efce.reference import OwnTree
 
 
 def plans_of(game):
-    """Both players' reduced pure strategies, {information state: action}."""
+    """Return both players' reduced pure strategies, {information state: action}."""
     trees = [OwnTree(game, player) for player in (0, 1)]
     return [tree.plans(tree.first) for tree in trees]
 
@@ -37,7 +37,7 @@ def visited(state, plans):
 
 
 def expected(state, plans):
-    """Both players' expected utilities from a state: float64[2]."""
+    """Return both players' expected utilities from a state: float64[2]."""
     return sum(p * np.array(end.returns()) for p, end in visited(state, plans) if end.is_terminal())
 
 
@@ -71,7 +71,7 @@ class NormalForm:
         self.gains = scipy.sparse.coo_array((gain, (row.astype(int), column.astype(int))), shape).tocsr()
 
     def _triggers(self, root, trees, plans, notion):
-        """(probability, state, trigger, plans to deviate by) of all triggers that two plans come to."""
+        """Yield (probability, state, trigger, plans to deviate by) of all triggers that two plans come to."""
         for p, state in visited(root, plans):
             if state.is_terminal():
                 continue
@@ -84,7 +84,7 @@ class NormalForm:
                 yield p, state, (player, key), trees[player].plans_from(key, actions)
 
     def greatest(self, weights, floors=(-np.inf, -np.inf), smaller=False):
-        """The greatest weighted sum of utilities, or the greatest smaller one."""
+        """Return the greatest weighted sum of utilities, or the greatest smaller one."""
         count = len(self.utilities)
         with_least = scipy.sparse.csr_array((self.gains.shape[0], 1))
         rows, limits = [scipy.sparse.hstack([self.gains, with_least])], [np.zeros(self.gains.shape[0])]

@@ -46,7 +46,7 @@ def goofspiel(cards, *, hidden=False):
 
 @functools.cache
 def random_game(seed, depth=4, chance=None):
-    """A random tree with perfect recall and general utilities, as an EFG.
+    """Return a random tree with perfect recall and general utilities, as an EFG.
 
     Who moves and who sees it is random at each node, so that information sets lie at several depths, players
     move twice in a row, and some have one action only.
@@ -94,7 +94,7 @@ _held = {}  # by id, since OpenSpiel's games cannot be hashed; what is held keep
 
 
 def held(game, rounds=None):
-    """A game as sequences, with subgames after so many rounds of public moves if any."""
+    """Return a game as sequences, with subgames after so many rounds of public moves if any."""
     key = id(game), rounds
     if key not in _held:
         whole = efce.SequenceGame.of(game)
@@ -111,7 +111,7 @@ def subgames_from(whole, depth):
 
 
 def moved(whole, scale, offset):
-    """A game with each player's utilities times `scale` plus `offset`."""
+    """Return a game with each player's utilities times `scale` plus `offset`."""
     scale, offset = np.broadcast_to(scale, 2), np.broadcast_to(offset, 2)
     utility = whole.leaf_utility * scale[:, None] + np.outer(offset, whole.leaf_chance)
     return dataclasses.replace(whole, leaf_utility=utility)
@@ -126,7 +126,7 @@ def random_subgames(count, chance=None):
 
 @functools.cache
 def blueprint(seed, width=0.5):
-    """A jittered one, or the uniform one if the seed is None."""
+    """Return a jittered blueprint, or the uniform one if the seed is None."""
     return efce.uniform_blueprint() if seed is None else efce.jittered_blueprint(seed, width)
 
 
@@ -190,7 +190,7 @@ def all_steps(pairs):
 
 
 def random_plan(pairs, seed):
-    """A point of Xi that is no product: random shares on the scaled extensions."""
+    """Return a point of Xi that is no product: random shares on the scaled extensions."""
     rng = np.random.default_rng(seed)
     xi = rng.random(len(pairs)) ** 3
     xi[0] = 1.0
@@ -234,7 +234,7 @@ def taken_apart(plan):
 
 
 def as_plans(pairs, pure):
-    """A vertex of Xi as two dictionaries, {information state: action}."""
+    """Return a vertex of Xi as two dictionaries, {information state: action}."""
     found = []
     for player, form in enumerate(pairs.game.players):
         own = np.arange(1, form.num_sequences)
@@ -269,7 +269,7 @@ class OwnTree:
         walk(game.new_initial_state(), None)
 
     def plans(self, keys):
-        """All reduced plans for these information states and what follows, as dictionaries."""
+        """Return all reduced plans for these information states and what follows, as dictionaries."""
         keys = list(keys)
         if not keys:
             return [{}]
@@ -283,7 +283,7 @@ class OwnTree:
 
 
 def visited(state, plans):
-    """(probability, state) of what two plans come to from here: decisions and ends of the game."""
+    """Yield (probability, state) of what two plans come to from here: decisions and ends of the game."""
     stack = [(1.0, state)]
     while stack:
         p, state = stack.pop()
@@ -352,7 +352,7 @@ def check_exploitability(game, plan):
 
 
 def normal_form_efce_welfare(game):
-    """The greatest welfare of an EFCE: a linear program over all pairs of reduced pure strategies."""
+    """Return the greatest welfare of an EFCE: a linear program over all pairs of reduced pure strategies."""
     trees = [OwnTree(game, player) for player in (0, 1)]
     profiles = list(itertools.product(*(tree.plans(tree.first) for tree in trees)))
     welfare, columns = [], []

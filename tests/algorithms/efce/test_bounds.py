@@ -71,7 +71,7 @@ class Trunk:
 
 
 def shares(trunk, gains):
-    """As the page has them: slack by sequence and by child, upper bounds by (trigger, child), targets."""
+    """Return the page's shares: slack by sequence and by child, upper bounds by (trigger, child), targets."""
     form, slack, rows, upper = trunk.form, {}, {}, {}
     trigger_slack, target = {}, {}
     for s in trunk.inside:

@@ -52,7 +52,7 @@ def random_games(kind, count, depth=4, most=np.inf):
 
 
 class Paths:
-    """Which information states are on a path together, and what comes before each: by walking states."""
+    """Information states that are on a path together, and those before each, by walking states."""
 
     def __init__(self, game):
         self.connected, self.before = set(), ({}, {})

@@ -47,7 +47,7 @@ def small_random_games(count, most=100, chance=None):
 
 
 def by_playing(game, plan, notion):
-    """The worst delta of a plan, by playing its pure strategies."""
+    """Return the worst delta of a plan, by playing its pure strategies."""
     form = NormalForm(game, notion)
     numbers = {str(plans): n for n, plans in enumerate(map(list, profiles_of(game)))}
     weights = np.zeros(len(form.utilities))
@@ -104,7 +104,7 @@ def test_the_smaller_utility_and_floors_are_those_of_the_normal_form(notion, cas
 
 
 def outside(points, corners):
-    """By how much the worst of some points is outside of a polygon, given counterclockwise."""
+    """Return how far the worst of some points is outside of a polygon, given counterclockwise."""
     far = -np.inf
     for one, two in zip(corners, np.roll(corners, -1, axis=0), strict=True):
         along = two - one

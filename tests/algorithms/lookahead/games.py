@@ -17,7 +17,7 @@ Clause = tuple[int, ...]
 
 
 def figure_1(a: float, b: float) -> tuple[pyspiel.Game, Callable[[Any], float]]:
-    """The paper's Figure 1, with numbers of our own: one information set of the follower, at depth 1.
+    """Return the paper's Figure 1, with numbers of our own: one information set of the follower, at depth 1.
 
     Player 0 goes left or right; player 1, who does not see which, stops (a leaf: 1 or 0 to it) or goes on, to
     nodes of player 0, which the evaluation gives the values a and b.
@@ -60,7 +60,7 @@ def narrow(height: float) -> tuple[pyspiel.Game, Callable[[Any], float]]:
 
 
 def held_at_a_tie() -> tuple[pyspiel.Game, Callable[[Any], float], Callable[[Any], float]]:
-    """A game with two evaluations: the first has "still" for best only where the second has a tie.
+    """Return a game with two evaluations: the first has "still" for best only where the second has a tie.
 
     Player 0 goes left or right, and player 1, who does not see it, follows, evades, or stays still. That is
     worth 2, 0 and 10 to player 0, wherever it has gone.
@@ -81,7 +81,7 @@ def held_at_a_tie() -> tuple[pyspiel.Game, Callable[[Any], float], Callable[[Any
 
 
 def maxsat(clauses: Sequence[Clause], variables: int) -> int:
-    """The most clauses that an assignment satisfies, by trying all."""
+    """Return the most clauses that an assignment satisfies, by trying all."""
     return max(
         sum(any(values[abs(literal) - 1] == (literal > 0) for literal in clause) for clause in clauses)
         for values in itertools.product([False, True], repeat=variables)
@@ -147,7 +147,7 @@ def _numbers(clauses: Sequence[Clause]) -> dict[int, int]:
 
 
 def utility_of(player: int) -> Callable[[Any], float]:
-    """A player's utility at leaves, zero elsewhere."""
+    """Return a player's utility at leaves, zero elsewhere."""
     return lambda state: state.returns()[player] if state.is_terminal() else 0.0
 
 

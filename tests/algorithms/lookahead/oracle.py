@@ -96,7 +96,7 @@ class Oracle:
         )
 
     def best(self, tie_breaking: str) -> float:
-        """The supremum, with ties by the order of the actions where they are static."""
+        """Return the supremum, with ties by the order of the actions where they are static."""
         return best_of_types([(self, tie_breaking)], [1.0])[0]
 
     def cases(self, key: str, tie_breaking: str) -> Iterator[tuple[list[int], list[Row]]]:
@@ -132,7 +132,7 @@ class Oracle:
 
 
 def best_of_types(types: Sequence[tuple[Oracle, str]], weights: Sequence[float]) -> tuple[float, float]:
-    """The suprema against types with their rules for ties: on average, and of the worst.
+    """Return the suprema against types with their rules for ties: on average, and of the worst.
 
     types: of the same game and player.
     """
@@ -166,7 +166,7 @@ def best_of_types(types: Sequence[tuple[Oracle, str]], weights: Sequence[float])
 
 
 def _witness(rows: list[Row], p: int) -> np.ndarray | None:
-    """A mu that satisfies all rows, the strict ones strictly; None if there is none."""
+    """Return a mu that satisfies all rows, the strict ones strictly; None if there is none."""
     strict = [row for row, kind in rows if kind == ">"]
     if any(np.abs(row).max() < _NONE for row in strict):
         return None
@@ -179,7 +179,7 @@ def _witness(rows: list[Row], p: int) -> np.ndarray | None:
 
 
 def _worth(rows: list[Row], replies: list[np.ndarray], weights: Sequence[float] | None) -> float:
-    """The greatest mean, or least, over the types of the least over their replies."""
+    """Return the greatest mean, or least, over the types of the least over their replies."""
     p = replies[0].shape[1]
     costs = np.array([1.0] if weights is None else weights)
     low, equal = _matrices(rows, p + len(costs))
@@ -193,7 +193,7 @@ def _worth(rows: list[Row], replies: list[np.ndarray], weights: Sequence[float] 
 
 
 def _greatest(low: np.ndarray, equal: np.ndarray, costs: np.ndarray, most: float | None) -> Any:
-    """The greatest of costs times the last variables, with mu before them: low <= 0, equal = 0."""
+    """Return the greatest of costs times the last variables, with mu before them: low <= 0, equal = 0."""
     p = equal.shape[1] - len(costs)
     equal = np.vstack([equal, np.append(np.ones(p), np.zeros(len(costs)))])
     return scipy.optimize.linprog(
@@ -222,7 +222,7 @@ def _holds(row: np.ndarray, kind: str, mu: np.ndarray) -> bool:
 
 
 def _matrices(rows: list[Row], width: int) -> tuple[np.ndarray, np.ndarray]:
-    """(-d <= 0 for ">" and ">=", d = 0 for "="), with zeros up to the width."""
+    """Return (-d <= 0 for ">" and ">=", d = 0 for "="), with zeros up to the width."""
 
     def matrix(kinds: str, sign: float) -> np.ndarray:
         found = [

@@ -200,7 +200,7 @@ def against_brute_force(game, player, lookahead, h):
 
 
 def tiny(seed):
-    """A random game of one to four information sets a player."""
+    """Return a random game of one to four information sets a player."""
     for number in itertools.count(seed, 1000):
         perfect = seed % 4 == 3
         game = random_tree(number, depth=4, actions=2) if perfect else random_efg(number, depth=3 + seed % 2)
@@ -286,7 +286,7 @@ def test_policy_of_both():
 
 
 def by_search(*call):
-    """A commitment that is searched for, where one linear program would do."""
+    """Return a commitment that is searched for, where one linear program would do."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commitment, "fixed_options", lambda *_: None)
         return commit_against_lookahead(*call)

@@ -26,7 +26,7 @@ OBJECTIVES = ("mean", "worst")
 
 
 def commitments(game, player, types, weights, **settings):
-    """The best on average, and against the worst."""
+    """Yield the best commitment on average, and the best against the worst type."""
     yield commit_against_types(game, player, types, weights, **settings)
     yield commit_against_types(game, player, types, objective="worst", **settings)
 
@@ -175,7 +175,7 @@ def _uniform(state):
 
 
 def earned(game, player, types, others):
-    """A commitment to each type, and float64[commitments, types]: what they and the others earn."""
+    """Return a commitment to each type, and float64[commitments, types]: what they and the others earn."""
     made = [commit_against_types(game, player, [kind]) for kind in types]
     rows = [
         [

@@ -26,7 +26,7 @@ def _asked(game):
 
 
 def _of_mixture(tree, player, mixture):
-    """The strategy that plays like a mixture of memorization sets: its plan is the mean of theirs."""
+    """Return the strategy that plays like a mixture of memorization sets: its plan is the mean of theirs."""
     plan = np.zeros(tree.num_entries)
     for probability, members in mixture:
         plan[members] += probability

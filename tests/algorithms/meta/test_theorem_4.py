@@ -66,7 +66,7 @@ def _sharp_row(path, game_string):
 
 @functools.cache
 def _truth(kind):
-    """A meta-game that is known."""
+    """Return a meta-game that is known."""
     if kind == "tree":
         game = random_tree(394, depth=6, actions=2, chance=0.2)
 
@@ -125,7 +125,7 @@ def _failures(runs):
 
 
 def _most_moved(runs):
-    """By how much NashConv moves at most; never by more than twice the largest error of a leaf."""
+    """Return the largest change of NashConv, which never exceeds twice the largest error of a leaf."""
     moved = [abs(sum(run.incentives) - run.estimated) for run in runs]
     assert all(far <= 2.0 * run.error + 1e-9 for far, run in zip(moved, runs, strict=True))
     return max(moved)

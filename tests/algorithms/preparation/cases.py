@@ -18,7 +18,7 @@ TINY = 1e-9  # a penalty that cuts nothing
 
 
 def one_sided(game, player, pre, sigma, penalty=TINY, **options):
-    """A tree on which one player prepares; `pre` is a pair, or that player's alone."""
+    """Return a tree on which one player prepares; `pre` is a pair, or that player's alone."""
     return expand(
         game,
         pre if isinstance(pre, tuple) else sides(player, pre, None),
@@ -80,13 +80,13 @@ def check_budgets(frontier, found, **options):
 
 
 def names_of(tree, player, entries):
-    """The information states of entries, as the reference calls them."""
+    """Return the information states of entries, as the reference calls them."""
     histories = tree.infoset_history[tree.entry_infoset[np.asarray(entries, int)]].tolist()
     return frozenset(reference.information_state(tree.game, tree.state(h), player) for h in histories)
 
 
 def evaluation(seed):
-    """An arbitrary function of the position, with values among the utilities of `random_tree`."""
+    """Return an arbitrary function of the position, with values among the utilities of `random_tree`."""
 
     def evaluate(state):
         return -1.0 + 3.0 * (zlib.crc32(f"{seed}:{state}".encode()) % 1000) / 1000.0
@@ -104,7 +104,7 @@ def scored(game, player, policy):
 
 @functools.cache
 def setting(kind, seed):
-    """(game, sigma_pre, sigma, player), with a policy or a menu to memorize."""
+    """Return (game, sigma_pre, sigma, player), with a policy or a menu to memorize."""
     if kind == "policy":
         game, pre = random_tree(seed, depth=5, actions=3), random_policy(seed, SUPPORTS[seed % 3])
         return game, pre, random_policy(seed + 1000, SUPPORTS[seed % 2]), seed % 2
@@ -114,7 +114,7 @@ def setting(kind, seed):
 
 @functools.cache
 def whole_tree(kind, seed, penalty=0.05, evaluated=True):
-    """All histories of a setting; stopping is worth its `evaluation(seed)`, or what play is."""
+    """Return all histories of a setting; stopping is worth its `evaluation(seed)`, or what play is."""
     game, pre, sigma, player = setting(kind, seed)
     more = {"leaf_value": evaluation(seed), "stop_value": "evaluate"} if evaluated else {}
     return one_sided(game, player, pre, sigma, penalty, truncate="none", **more)

@@ -18,14 +18,14 @@ from tests.random_games import policy_pairs, random_menu, random_tree
 
 
 def _case(seed, depth=3):
-    """(game, menu, sigma, player) in which several histories lead to a position."""
+    """Return (game, menu, sigma, player) in which several histories lead to a position."""
     game = random_tree(seed, depth=depth + seed % 2, actions=3, width=2, chance=0.1)
     menu, sigma = random_menu(seed, by="position"), policy_pairs(seed, "full", "position")[1]
     return game, menu, sigma, (seed // 2) % 2
 
 
 def _opened(search):
-    """The search with all that there is opened and evaluated."""
+    """Return the search with all that there is opened and evaluated."""
     while True:
         nodes = search.tree.nodes[1:]
         unknown = [node for node in nodes if math.isnan(node.stop)]

@@ -19,7 +19,7 @@ from tests.random_games import SUPPORTS, random_menu, random_policy, random_tree
 
 @functools.cache
 def _truth(kind, seed):
-    """(the whole tree with exact values, the value of the best set)."""
+    """Return (the whole tree with exact values, the value of the best set)."""
     whole = whole_tree(kind, seed, evaluated=False)
     return whole, best_precomputation(whole, seed % 2).value
 
@@ -33,7 +33,7 @@ def _certified(kind, number, **options):
 
 
 def _sets(certifier, node):
-    """(doubt, known, places, whether it is only bounded from above) of every choice from a node on."""
+    """Return (doubt, known, places, whether it is only bounded from above) of every choice from a node on."""
     decision, penalty = certifier._decisions[node.index], certifier.problem.penalty
     found = []
     if decision.stop is not None:

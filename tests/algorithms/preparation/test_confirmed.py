@@ -25,7 +25,7 @@ from tests.shown import shown
 
 
 def _game(seed):
-    """(game, a menu, sigma of both, player) with chance nodes."""
+    """Return (game, a menu, sigma of both, player) with chance nodes."""
     sigma = (random_policy(seed + 1000, "full"), random_policy(seed + 2000, "full"))
     return random_tree(seed, depth=6, actions=3), random_menu(seed), sigma, seed % 2
 
@@ -35,7 +35,7 @@ def _truth(game, preparation):
 
 
 def _confirmed(number, **options):
-    """By an evaluation that has nothing to do with what play is worth."""
+    """Return a preparation by an evaluation that has nothing to do with the value of play."""
     game, menu, sigma, player = _game(number)
     options = {"games": 40, "promise_games": 300, "seed": number} | options
     evaluator = options.pop("evaluator", evaluation(0))

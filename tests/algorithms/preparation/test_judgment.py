@@ -13,7 +13,7 @@ _PENALTY = 0.02
 
 
 def _case(seed: int, perfect: bool):
-    """(tree, player, {set of entries: utility}): a game, and what each set of a player's is worth."""
+    """Return (tree, player, {set of entries: utility}): a game, and what each set of a player's is worth."""
     for attempt in range(seed * 100, seed * 100 + 100):
         by = "history" if perfect else "infoset"
         game = random_tree(attempt, depth=5) if perfect else random_efg(attempt, depth=5)
@@ -39,7 +39,7 @@ def _case(seed: int, perfect: bool):
 
 
 def _behind(tree: HistoryTree, entry: int) -> set[int]:
-    """An entry and all that follow it."""
+    """Return an entry and all that follow it."""
     found = {entry}
     for other, infoset in enumerate(tree.entry_infoset.tolist()):
         if int(tree.previous[infoset]) in found:

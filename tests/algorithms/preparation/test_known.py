@@ -22,7 +22,7 @@ def _draw(seed, name, of):
 
 
 def _weights(game, seed, of):
-    """A function from a state to what memorizing its information state costs."""
+    """Return a function from a state to what memorizing its information state costs."""
     return lambda state: _draw(seed, reference.information_state(game, state, state.current_player()), of)
 
 
@@ -43,7 +43,7 @@ def contains(chosen, kept, parents):
 
 
 def _best(sets, cost, penalty=0.0, budget=math.inf):
-    """The greatest value of the sets that cost at most the budget."""
+    """Return the greatest value of the sets that cost at most the budget."""
     costs = ((cost(chosen), utility) for chosen, utility in sets.items())
     return max(utility - penalty * paid for paid, utility in costs if paid <= budget)
 

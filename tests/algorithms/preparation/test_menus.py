@@ -47,7 +47,7 @@ def _tree(seed: int, penalty: float = TINY, **more: Any) -> HistoryTree:
 
 @functools.cache
 def _points(seed: int) -> np.ndarray:
-    """The greatest utility of the player at each size, of all sets and all choices."""
+    """Return the greatest utility of the player at each size, of all sets and all choices."""
     game, player, _, sigma, choices = _case(seed)
     sizes = np.array(list(map(len, choices)))
     best = np.full(1 + sizes.max(), -math.inf)

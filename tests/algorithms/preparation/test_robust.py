@@ -84,7 +84,7 @@ class Enumerated:
 
 
 def _tree(seed):
-    """(tree, player): chance, menus, what is known already, both kinds of values of stopping."""
+    """Return (tree, player): chance, menus, what is known already, both kinds of values of stopping."""
     player = seed % 2
     game = random_tree(seed, depth=4 + seed % 2, actions=2 + seed // 2 % 2, chance=0.25)
     support = SUPPORTS[seed // 3 % 3]

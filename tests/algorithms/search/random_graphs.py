@@ -47,7 +47,7 @@ def random_game(
     ties: bool = True,
     utility_sum: float = 0.0,
 ) -> RandomGame:
-    """A random game.
+    """Return a random game.
 
     Args:
       seed: of everything.
@@ -152,18 +152,18 @@ class Oracle:
         return self.known[at]
 
     def scores(self, state: Any, depth: int) -> dict[int, float]:
-        """The mover's utility of every move, for a game of sum 0."""
+        """Return the mover's utility of every move, for a game of sum 0."""
         sign = 1.0 if state.current_player() == 0 else -1.0
         return {a: sign * self.value(state.child(a), depth - 1) for a in state.legal_actions()}
 
 
 def after(game_string: str, moves: Sequence[int]) -> Any:
-    """A state of a game that OpenSpiel loads."""
+    """Return a state of a game that OpenSpiel loads."""
     return follow(pyspiel.load_game(game_string).new_initial_state(), moves)
 
 
 def follow(state: Any, line: Sequence[int]) -> Any:
-    """The state after a line of legal moves; from a clone."""
+    """Return the state after a line of legal moves; from a clone."""
     state = state.clone()
     for action in line:
         assert action in state.legal_actions()
@@ -172,5 +172,5 @@ def follow(state: Any, line: Sequence[int]) -> Any:
 
 
 def without_time(result: Any) -> dict[str, Any]:
-    """All that a seed or a budget of nodes decides."""
+    """Return all that a seed or a budget of nodes decides."""
     return {name: value for name, value in vars(result).items() if name != "seconds"}

@@ -38,7 +38,7 @@ def backwards(state, actions):
 
 
 def by_what_follows(evaluator):
-    """The slides' ordering: by the evaluation of what follows."""
+    """Return the slides' ordering: by the evaluation of what follows."""
 
     def ordering(state, actions):
         sign = -1.0 if state.current_player() == 0 else 1.0
@@ -122,7 +122,7 @@ def known(game_string):
 
 
 def pig_evaluator(state):
-    """The difference of scores, the turn's included, as a share of 100."""
+    """Return the difference of scores, the turn's included, as a share of 100."""
     words = str(state).replace(",", " ").split()
     scores = [int(words[1]), int(words[2])]
     if state.current_player() >= 0:

@@ -30,7 +30,7 @@ SMALL = (
 
 @functools.cache
 def game_of(name: str) -> pyspiel.Game:
-    """A game whose players take turns."""
+    """Return a game whose players take turns."""
     return pyspiel.load_game_as_turn_based(name)
 
 
@@ -136,7 +136,7 @@ def best_response_value(game: pyspiel.Game, policy: Any, player: int, start: Any
 
 
 def nash_conv_of(game: pyspiel.Game, policy: Any, start: Any = None) -> float:
-    """The sum of what both could gain."""
+    """Return the sum of what both could gain."""
     best = sum(best_response_value(game, policy, player, start) for player in (0, 1))
     return float(best - (game.utility_sum() or 0.0))
 

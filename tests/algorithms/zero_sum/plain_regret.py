@@ -23,7 +23,7 @@ class PlainPredictive:
         self.t = 0
 
     def _node(self, state):
-        """(player, information state, chance's odds, children), or a utility."""
+        """Return (player, information state, chance's odds, children), or a utility."""
         if state.is_terminal():
             return state.returns()[0]
         player, infoset, odds = state.current_player(), None, None
@@ -35,7 +35,7 @@ class PlainPredictive:
         return player, infoset, odds, [self._node(state.child(a)) for a in state.legal_actions()]
 
     def _values(self, node, player, own, others, gain, reach):
-        """The player's value of a node; adds to `gain`, and writes the player's own reach."""
+        """Return the player's value of a node; add to `gain`, and write the player's own reach."""
         if isinstance(node, float):
             return node if player == 0 else -node
         mover, infoset, odds, children = node
@@ -69,5 +69,5 @@ class PlainPredictive:
                 self.strategy[k] = wish / wish.sum() if wish.any() else np.full(len(wish), 1.0 / len(wish))
 
     def average(self, infoset):
-        """The average realization plan at an information state."""
+        """Return the average realization plan at an information state."""
         return self.plan[infoset] / sum((k / self.t) ** self.power for k in range(1, self.t + 1))

@@ -26,7 +26,7 @@ def _start(tree):
 
 
 def _plain(tree, variant, iterations):
-    """(current, plans) after so many iterations, history by history and in the tree's own order."""
+    """Return (current, plans) after so many iterations, history by history and in the tree's own order."""
     current = _start(tree)
     regret = [np.zeros(1 + count) for count in np.diff(tree.first_entry)]
     plans = np.zeros(tree.num_entries)
@@ -52,7 +52,7 @@ def _plain(tree, variant, iterations):
 
 
 def _folded(tree, variant, iterations):
-    """The same, the tree folded."""
+    """Return the same, from the folded tree."""
     decisions = DecisionTree.of(tree)
     state = RegretState.start(decisions, _start(tree)[decisions.tree_entry])
     rules = [update_rule(variant, t) for t in range(1, iterations + 1)]
@@ -65,7 +65,7 @@ def _folded(tree, variant, iterations):
 
 
 def _never(tree, player):
-    """A tree on which a player memorizes nothing any more."""
+    """Return a tree on which a player memorizes nothing any more."""
     return tree.with_penalties([math.inf if i == player else p for i, p in enumerate(tree.penalties)])
 
 
