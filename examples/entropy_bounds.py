@@ -136,7 +136,7 @@ def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
 
 
 def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
-    """Return the opponent's entropy in equilibrium, at the v that demands most, else of the largest v P(v)."""
+    """Return the opponent's entropy in equilibrium, at the v that demands most, else with most v P(v)."""
     solved = meta_equilibrium(tree, iterations=2000, target_nash_conv=1e-3)
     rival = solved.strategies[1 - player]
     bounds = EntropyBounds(tree, player, opponent=rival)

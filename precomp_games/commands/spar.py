@@ -451,7 +451,7 @@ class Sparring:
     def tell(
         self, made: Preparation, told: Sequence[_Round], scores: Sequence[float], others: Sequence[float]
     ) -> None:
-        """Print and write the result of the last match beside games without a book, and the score by round."""
+        """Print and write the result of the last match beside games without a book, and scores by round."""
         without = _Round(0, [*(told[0].scores if told else ()), *others])
         last = _Round(len(told), scores)
         if scores:
