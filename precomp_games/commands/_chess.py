@@ -161,8 +161,8 @@ class ShowingFlags:
       report: Also write a page to look at the book with: report.html.
       export: Also write the book for study: lichess, pgn, anki, csv, or several of them; anki needs the extra
         precomp-games[study].
-      min_share: Of --export, studies, PGN and cards leave out replies that the opponent makes in fewer of
-        the cases, with all that follows them. 0: none.
+      min_share: In --export, leave out of studies, PGN and cards the replies that the opponent makes in a
+        smaller share of cases, with the lines after them. 0: leave none out.
     """
 
     report: bool = False
@@ -195,14 +195,14 @@ def print_model(settings: PreparationSettings, engines: Engines) -> None:
 
 @dataclasses.dataclass
 class FolderFlags:
-    """An earlier run, whose settings count, and which of its books is meant.
+    """Flags of an earlier run, whose settings count, and of the choice of its book.
 
     Attributes:
       folder: Output folder of `precomp-games opponent` or `prepare`: its books, its opponent, and all
-        settings that do not stand beside this flag. May be repeated, for a folder of each color.
+        settings that other flags do not change. May be repeated, for a folder of each color.
       book: Your own book, PGN or Polyglot (.bin); may be repeated.
-      side: Whose book. Default: each that there is; of --book the side that has one move in its files where
-        the other one has many.
+      side: The color of the book. Default: all books of the folder; for --book, the color that has one
+        move in its files where the other color has many.
     """
 
     folder: _flags.Repeated = dataclasses.field(default=(), metadata={"flag": "from"})  # a word of Python's

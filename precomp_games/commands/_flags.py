@@ -114,20 +114,20 @@ def _names(field: Any) -> list[str]:
 
 @dataclasses.dataclass
 class EngineFlags:
-    """The engines, and where their searches are kept.
+    """Flags of the engines and of the file that keeps their searches.
 
     Attributes:
       engine: UCI engine, a path or a command, with its arguments if it takes any: "gnuchess --uci".
         Default: $STOCKFISH, stockfish on PATH, /usr/games/stockfish.
       engine_option: UCI option of the engine, "Name=value"; may be repeated.
-      opponent_engine: UCI engine of the opponent, as --engine, where it is another one.
+      opponent_engine: UCI engine of the opponent, if it is another one than --engine.
       opponent_option: UCI option of the opponent's engine, "Name=value"; may be repeated. Those that limit
         its strength (UCI_LimitStrength with UCI_Elo, Skill Level) need --opponent_plays=bestmove or game,
         since they leave its scores as they are.
       workers: Engine processes. Default: one a core.
       cluster: Search on a Dask cluster: its scheduler, such as "tcp://host:8786", a scheduler file *.json,
         or "local:4" for four workers on this machine. See docs/cluster.md.
-      store: Where searches are kept: each is made once, ever. Shared by all runs.
+      store: File that keeps searches, so that each is made only once. Shared by all runs.
       maia: Networks of people's moves, for human(rating=...): a file of Maia's (.pb.gz), or a folder of them.
         Default: $PRECOMP_MAIA.
     """
@@ -147,8 +147,8 @@ class MemoryFlags:
     """The flag that limits the memory of the process.
 
     Attributes:
-      max_memory: Give up, and say what to change, before the process takes more than this, such as 2GB.
-        Default: four fifths of the machine's.
+      max_memory: Stop with an error, which names flags to change, before the process takes more than this,
+        such as 2GB. Default: four fifths of the machine's memory.
     """
 
     max_memory: str | None = None
@@ -159,9 +159,9 @@ class MinutesFlags:
     """The flag that limits the time of a command; `run_command` ends the command by it.
 
     Attributes:
-      minutes: End after so long, all in all, with what there is by then. What there is no time for is done
-        in part, or on a sample that is drawn with --seed, and it is said which. Searches are kept: the same
-        command goes on from there.
+      minutes: End after so many minutes in all, with the results so far. Steps without enough time are done
+        in part, or on a sample drawn with --seed, and the output says so. Searches are kept: the same command
+        goes on from there.
     """
 
     minutes: Annotated[float, checks.Ge(0.0)] | None = None
@@ -179,20 +179,20 @@ class PreparingFlags:
     """Flags of a preparation: the side, the size of the book, and the way it is found.
 
     Attributes:
-      side: Who prepares.
-      budget: Learn at most so many positions, as well as possible. --penalty then only says how far is
-        looked: the smaller, the less may be missed. Default: 150 where games are played, else as many as
-        are worth it.
-      order: With --menu of 2 or more and without games, which lines are looked at first: those that promise
-        most, which is quick, or those that settle what the best book is worth.
+      side: The side that prepares.
+      budget: Find the best book of at most so many positions. --penalty then only sets the search depth:
+        smaller is more thorough. Default: 150 if games are played, else all positions that are worth their
+        penalty.
+      order: With --menu of 2 or more and without games, the lines to search first: the most promising,
+        which is quick, or those that narrow the bounds of the best book's value.
       max_evaluations: With --menu of 2 or more: stop after so many evaluations.
-      play_budget: With --evaluation=calibrated: games between both sides' play. A sixth of them at most
-        teaches what positions are worth; the others say what the book is worth, as many as that takes, and
-        100 at most besides what there is without it. 0: play no games, and trust the evaluation.
-      keep: A file of what is known already, PGN with variations or Polyglot (.bin): its moves of the
-        preparing side are in the book wherever it comes to them, and cost nothing. May be repeated.
-      plan: Numbers of positions that grow, such as 10,20,50: what to learn first, and what then. Each book
-        has in it the one before.
+      play_budget: With --evaluation=calibrated: games between both sides' policies. At most a sixth of them
+        correct leaf values; the others measure the book, as many as that takes, and at most 100 play without
+        it. 0: play no games; trust the evaluation.
+      keep: A repertoire that is known already, PGN with variations or Polyglot (.bin): its moves of the
+        preparing side are in the book wherever lines reach them, and cost nothing. May be repeated.
+      plan: Increasing numbers of positions, such as 10,20,50, to learn in this order. Each book contains
+        the one before.
     """
 
     side: Literal["white", "black"] = "white"

@@ -70,23 +70,23 @@ class Flags:
     """Flags of the preparations and of the games that the fit is made from.
 
     Attributes:
-      sides: Who prepares.
-      r_values: Opponents, by r in centipawns.
+      sides: The sides that prepare.
+      r_values: Values of the opponents' r, in centipawns.
       fens: A start position, may be repeated.
-      test_r_values: Opponents to test with.
-      test_fens: As --fens, to test with.
-      positions: How many positions that the search looked at, for each setting. Default: 40. With --games:
-        how many in all, besides those to test with. Default: 8000.
-      exits: How many ends of its book, drawn by how often they are reached.
+      test_r_values: Values of r of the opponents to test with, in centipawns.
+      test_fens: Start positions to test with.
+      positions: Positions of the search to sample, for each setting. Default: 40. With --games: positions
+        in all, besides those to test with. Default: 8000.
+      exits: Exits of its book to sample, by how often they are reached.
       playouts: Games from each position.
-      budget: Positions of the books.
-      menu: How many moves the books choose among.
-      max_evaluations: How many positions the searches look at.
-      pgn: Games with results, in place of games that are played.
-      player: Whose positions in --pgn, as its White and Black tags have the name. Default: everyone's.
+      budget: Size of the books, in positions.
+      menu: Number of candidate moves of the books.
+      max_evaluations: Number of positions that a search evaluates.
+      pgn: PGN file of games with results, in place of games that are played.
+      player: Use only this player's positions in --pgn, by its name in the tags. Default: everyone's.
       skip_plies: Half-moves at the start of each game in --pgn that are left out.
       games: Rated games of people with clocks, a PGN file: fits --evaluation=people.
-      speeds: Of --games, which are fitted.
+      speeds: Speeds of --games to fit.
       output_dir: Where files go.
     """
 

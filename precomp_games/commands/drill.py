@@ -48,12 +48,12 @@ class Flags:
     """Flags of a drill.
 
     Attributes:
-      questions: How many questions at most.
-      progress: Where it is kept what you know.
-      store: Where searches are kept: what wrong answers cost, and the replies to them, are read.
-      unicode: Whether the board has chess symbols. Default: where the terminal's encoding has them.
-      from_move_1: Ask whole lines, from move 1 to what costs most, and on to their ends.
-      drill_seed: Of drawn lines. Default: others each time.
+      questions: Ask at most so many questions.
+      progress: File that keeps your progress.
+      store: File of kept searches, for the costs of wrong answers and the replies to them.
+      unicode: Show the board with chess symbols. Default: if the terminal's encoding has them.
+      from_move_1: Ask whole lines, from move 1 to the most costly position, and on to their ends.
+      drill_seed: Seed of the lines that are drawn. Default: other lines each time.
     """
 
     questions: checks.PositiveInt = 20

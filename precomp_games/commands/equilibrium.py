@@ -47,11 +47,11 @@ class Flags:
     """Flags of the penalties to solve for, and of the output.
 
     Attributes:
-      penalty_factors: Also solve for --penalty times these, at least 1; the first one is what books are
-        drawn for.
-      states: How many positions of each side to print that it learns because the other one prepares, and
-        how many that it learns in any case.
-      max_histories: Give up beyond so many; menus make trees grow fast.
+      penalty_factors: Solve for --penalty times each of these, at least 1; books are drawn for the first
+        one.
+      states: Number of positions of each side to print that it learns only because the other side
+        prepares, and of those that it learns in any case.
+      max_histories: Stop with an error beyond so many histories; menus make trees grow fast.
       output_dir: Where files go.
     """
 

@@ -49,15 +49,15 @@ class Flags:
     """Flags of the moves to fit to, and of the fit.
 
     Attributes:
-      pgn: Games: whose moves are fitted, or where an engine is asked.
-      player: Whose moves in --pgn, as its White and Black tags have the name. Default: everyone's.
+      pgn: PGN file of games: their moves are fitted, or an engine is asked for moves in their positions.
+      player: Fit only this player's moves in --pgn, by its name in the tags. Default: everyone's.
       skip_plies: Half-moves at the start of each game in --pgn that are left out.
-      games: An engine's games with itself.
+      games: Number of games that an engine plays with itself.
       plies: Half-moves of each of them.
-      positions: At most so many positions are looked at, drawn with --seed.
-      nodes: Nodes of the model's searches to try.
-      top_k_values: Numbers of moves to try.
-      confidence: How often the interval shall have the true r in it.
+      positions: Search at most so many positions, drawn with --seed.
+      nodes: Node limits of the model's searches to try.
+      top_k_values: Numbers of candidate moves to try.
+      confidence: Confidence of the interval of r.
       output_dir: Where files go.
     """
 

@@ -61,10 +61,10 @@ class Flags:
     """Flags of a judgment.
 
     Attributes:
-      known: What you know: each position of the book, whatever moves led to it, or its lines alone.
-      horizon: How many half-moves the analyst's books may be long. Default: one more than your longest line,
-        and against people two moves beyond the book.
-      learn: How many positions to learn next.
+      known: Count as known each position of the book, whatever moves led to it, or its lines alone.
+      horizon: Length of the analyst's books, in half-moves, at most. Default: one more than your longest
+        line, and against people two moves beyond the book.
+      learn: Number of positions to learn next.
       rows: Rows of each table that are printed.
       output_dir: Where files go.
     """

@@ -63,15 +63,15 @@ class Flags:
     Attributes:
       opponent: Another opponent than the book's own, by name, such as uci(nodes=500,r=40); see
         docs/opponents.md. An engine or files that the folder names are opened where this says the same.
-      calibration: That of the folder, where it is a file of yours that is to be read.
+      calibration: The folder's calibration, repeated here if it is a file of yours that may be read.
       games: Games of each player, by the rules of chess.
       match_seed: Seed of these games; they train nothing, whatever other seeds are.
-      controls: Whether to play controls, and the analyst all game.
-      exits: How many exits of the book to print.
+      controls: Also play controls, and the analyst all game.
+      exits: Number of exits of the book to print.
       sprt: Two Elo differences of the book's player to the opponent, H0 and H1, such as 0,5, between which
         its games decide, with errors of 5 %.
-      openings: Also write start positions for other tests, openings.epd and openings.pgn: where games left
-        a book, four or more of them, and White scored within 0.1 of this, such as 0.5.
+      openings: Also write start positions for other tests, openings.epd and openings.pgn: exits of books
+        with four or more games in which White scored within 0.1 of this, such as 0.5.
       output_dir: Where files go.
     """
 

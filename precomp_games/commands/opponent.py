@@ -85,19 +85,19 @@ class Flags:
 
     Attributes:
       games: The person's games, in PGN: the first word.
-      player: Who, as the file has the name: the second word.
-      side: Who prepares.
-      all_spellings: Whether all names in the file that may be that person's are.
+      player: The person's name, as in the file: the second word.
+      side: The side that prepares.
+      all_spellings: Count all names in the file that may be that person's.
       population: Games of others, in PGN; the person's are left out.
-      behind: What is behind the games: human, people of the person's rating, by networks (--maia); fitted,
+      behind: The prior behind the games: human, people of the person's rating, by networks (--maia); fitted,
         engines that err as the person did before the last games; or a policy by name, such as uniform, any
-        move. Default: human where networks are named, else fitted.
+        move. Default: human if --maia is given, else fitted.
       plies: Half-moves of each game that count.
-      min_probability: Replies that the model finds less likely are not prepared for: most are any legal
+      min_probability: Prepare for no reply less likely than this by the model: most of these are any legal
         move, by lapse.
-      last_years: How many years the last games are.
-      least_games: Games that a position must have come up in, for what the person played there to count:
-        no move of the book then rests on one game. Default: 3 where people are behind the games, else 1.
+      last_years: Number of years that count as the last games.
+      least_games: Count the person's moves only in positions of so many games, so that no move of the book
+        rests on one game. Default: 3 if people are the prior behind the games, else 1.
       output_dir: Where files go. Default: output, and a folder named after the person.
     """
 

@@ -253,15 +253,14 @@ class Flags:
     """Further flags: the match, the neighbors, and where files go.
 
     Attributes:
-      match_games: Games that the book is tried in, by the rules of chess. 0: none.
-      min_probability: Replies that the opponent makes more seldom are not prepared for. Default: 0.02 against
-        people.
-      match_seed: Seed of these games; they train nothing, whatever other seeds are.
-      neighbors: Games that the book, and no book, is tried in against each of the opponent's neighbors:
-        half and twice the nodes, 5 and 20 % more, half and twice the r, a move more, and the engine as it
-        answers. 0: none. Default: 20, or --match_games where that is less.
+      match_games: Games of a match that tests the book, by the rules of chess. 0: none.
+      min_probability: Prepare for no reply less likely than this. Default: 0.02 against people.
+      match_seed: Seed of these games; nothing is fitted to them, whatever other seeds are.
+      neighbors: Games with the book, and without it, against each of the opponent's neighbors: half and
+        twice the nodes, 5 and 20 % more, half and twice the r, one candidate move more, and the engine's own
+        answer. 0: none. Default: 20, or --match_games if that is less.
       output_dir: Where files go.
-      export_store: Also write the searches that this run needs to a store of their own.
+      export_store: Also write the searches that this run needs to this store.
     """
 
     match_games: checks.NonNegativeInt = 100

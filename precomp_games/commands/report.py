@@ -52,8 +52,8 @@ class Flags:
       output_dir: Where files go.
       match_dir: Output folder of `precomp-games match`, for a match of these books.
       notes: PGN file whose comments are shown at its games' positions.
-      games: PGN file of the opponent's games, which are listed behind its replies.
-      player: Who the opponent is in --games. Default: everybody.
+      games: PGN file of the opponent's games, to list with its replies.
+      player: The opponent's name in --games. Default: everybody.
       plot: SVG file of a plot to show; may be repeated.
     """
 

@@ -40,8 +40,8 @@ class Flags:
 
     Attributes:
       games: Your new games, in PGN. Default: a shipped sample.
-      player: Who you are, as the file has the name.
-      prior_games: Games that the model of the opponent was worth before these.
+      player: Your name, as in the file.
+      prior_games: Weight of the opponent's model before these games, in games.
     """
 
     games: str | None = None

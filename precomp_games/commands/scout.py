@@ -47,21 +47,21 @@ class Flags:
 
     Attributes:
       games: The player's games, in PGN: the first word.
-      player: Who, as the file has the name: the second word.
-      all_spellings: Whether all names in the file that may be that player's are.
-      color: Of the player.
+      player: The player's name, as in the file: the second word.
+      all_spellings: Count all names in the file that may be that player's.
+      color: Only games with this color of the player.
       since: Only games from a day on, such as 2021-03-01; or a month, 2021-03; or a year.
       until: Only games up to a day, a month or a year, with it.
       speed: Only games at these speeds: bullet, blitz, rapid, classical.
       rating: Only games against opponents rated from and to, such as 1500-1900.
       rated: Only games that the Event tag calls rated.
-      plies: Half-moves of each game that are looked at.
-      known: Earlier games with that color by which a position is known.
-      last: How many the last games are.
-      least: Games of a line in the files; lines that have fewer are left out. Default: one in 200 of the
-        games with that color, and 2 at least.
+      plies: Half-moves of each game that count.
+      known: Number of earlier games with that color that make a position known.
+      last: Number of games that count as the last ones.
+      least: Leave lines of fewer games out of the files. Default: one in 200 of the games with that color,
+        and at least 2.
       rows: Rows of lines of each color that are printed.
-      output_dir: Where files go. Default: nowhere, none are written.
+      output_dir: Where files go. Default: no files.
     """
 
     games: str | None = None

@@ -39,13 +39,13 @@ class Flags:
     Attributes:
       game: The game, as OpenSpiel loads it.
       method: How to solve it.
-      refine: Find an equilibrium of every proper subgame as well. Of the exact method.
-      iterations: Of regret minimization, at most so many.
+      refine: Find an equilibrium of every proper subgame as well, by the exact method.
+      iterations: Iterations of regret minimization, at most.
       target_nash_conv: Stop at this NashConv.
-      seconds: Stop regret minimization after so many.
-      infosets: How many of the information states that matter most to print.
+      seconds: Stop regret minimization after so many seconds.
+      infosets: Number of information states to print, those that matter most.
       efg: Also write the game as game.efg, for Gambit.
-      output_dir: Where files go. Default: nowhere.
+      output_dir: Where files go. Default: no files.
     """
 
     game: str = "kuhn_poker"

@@ -87,21 +87,20 @@ class Flags:
     """Flags of the players and of the number of games.
 
     Attributes:
-      side: Who prepares.
-      clock: Seconds and increment that each side has for a game, such as 1+0.01, in place of a limit for
-        each move.
-      own_engine: UCI engine that plays for us where the book ends. Default: that of --engine.
+      side: The side that prepares.
+      clock: Seconds and increment of each side's clock, such as 1+0.01, in place of a limit for each move.
+      own_engine: UCI engine that plays for us after the book. Default: that of --engine.
       own_option: UCI option of it, "Name=value"; may be repeated.
-      play: Games to learn from, the first ones without a book.
-      round: Games of a round, after which the book is made anew.
-      last: Games at the end, which say what the book is worth; where games are random, as many without a
-        book are played in turns with them.
-      concurrency: Games that are played side by side. More than there are cores take each other's time.
-      budget: Learn at most so many positions, as well as possible.
-      max_evaluations: Stop looking after so many evaluations.
+      play: Number of games to learn from, the first ones without a book.
+      round: Number of games in a round, after which the book is made anew.
+      last: Number of games at the end, which measure the book; if games are random, as many without a book
+        are played in turns with them.
+      concurrency: Number of games at a time. More games than cores take each other's time.
+      budget: Find the best book of at most so many positions.
+      max_evaluations: Stop the search after so many evaluations.
       games: A PGN file to learn from; nothing is played.
       opponent_name: With --games: the opponent's name there.
-      output_dir: Where files go, and where a run goes on that was ended.
+      output_dir: Where files go; a run that was ended goes on there.
     """
 
     side: Literal["white", "black"] = "white"

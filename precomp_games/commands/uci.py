@@ -51,13 +51,13 @@ class Flags:
 
     Attributes:
       book: A Polyglot file, or an output folder of precomp-games prepare.
-      play: Who plays out of book: the engine, as the interface asks it, or what the preparation in --book
-        counts on (model), or a policy by name, such as human(rating=1500), for which no --book is needed.
+      play: The player out of book: the engine, as the interface asks it; our play as modelled in the
+        preparation in --book (model); or a policy by name, such as human(rating=1500), which needs no --book.
       opponent: An output folder of precomp-games prepare: play the opponent that it was made against.
-      opponent_spec: With --opponent: the preparation's --opponent, repeated word for word, where that names
-        files or an engine that are to be opened and run again.
-      seed: Of random moves. Default: other games each time.
-      help: Shows this help.
+      opponent_spec: With --opponent: the preparation's --opponent, repeated word for word, if it names
+        files or an engine that may be opened and run again.
+      seed: Seed of random moves. Default: other games each time.
+      help: Show this help.
     """
 
     book: str | None = None
