@@ -263,4 +263,4 @@ def test_minutes_are_one_flag_in_all_commands(capsys):
         assert main(["precomp-games", name, "--help"]) == 0
         _, _, rest = capsys.readouterr().out.partition("--minutes: ")
         told.add(" ".join(rest.partition("(default")[0].partition("(a non")[0].split()))
-    assert len(told) == 1 and told.pop().startswith("End after so long, all in all")
+    assert len(told) == 1 and told.pop().startswith("End after so many minutes in all")
