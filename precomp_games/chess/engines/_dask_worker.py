@@ -1,4 +1,4 @@
-"""What runs on the workers of a cluster: one engine each, checked before it is used, and searches by it."""
+"""Code of a cluster's workers: each starts one engine, checks it before use, and searches with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import SearchLimit, SearchResult, encode_lines
 
 REFERENCE = (SearchLimit(nodes=2000), 2)
-"""What workers' engines are compared by: a limit and a MultiPV, in `REFERENCE_POSITIONS`."""
+"""The limit and MultiPV of the searches of `REFERENCE_POSITIONS` that compare workers' engines."""
 
 REFERENCE_POSITIONS = (
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -",
@@ -26,12 +26,12 @@ _PR_SET_PDEATHSIG = 1
 
 _VERSION = importlib.metadata.version("precomp-games")
 
-# By plugin: a worker's engine, or why it has none. A process is one worker.
+# By plugin: a worker's engine, or the reason why it has none. A process is one worker.
 _ENGINES: dict[str, EnginePool | str] = {}
 
 
 class ClusterPool(EnginePool):
-    """An engine of the client or of a worker, which the kernel kills with it, amid a search as well."""
+    """An engine of the client or of a worker, killed by the kernel with its process, even during a search."""
 
     @staticmethod
     def _before_engine() -> None:
@@ -41,8 +41,8 @@ class ClusterPool(EnginePool):
 class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
     """Starts a worker's engine, compares it with the client's, and ends it.
 
-    A worker whose engine is the same offers a resource of the plugin's name, which searches ask for, so that
-    others get none.
+    A worker whose engine is the same offers a resource of the plugin's name, which searches require, so that
+    other workers get none.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
         expected: list[SearchResult],
         how: dict[str, Any],
     ) -> None:
-        """Remembers what the client's engine is and found; `how` is what `EnginePool` is told."""
+        """Keep the client's engine identity and reference results; `how` are arguments of `EnginePool`."""
         self.name = name
         self._engine_id, self._expected, self._how = engine_id, expected, how
         self._version = _VERSION
 
     async def setup(self, worker: Worker) -> None:
-        """Starts the engine; what goes wrong is remembered, since an error here would end the worker."""
+        """Start the engine and keep any failure, since an error here would end the worker."""
         try:
             _ENGINES[self.name] = self._start()
         except (EngineError, ValueError, OSError) as error:
@@ -67,10 +67,10 @@ class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
             await worker.set_resources(**{self.name: 1})
 
     def _start(self) -> EnginePool:
-        """The engine.
+        """Start the engine and compare it with the client's.
 
         Raises:
-            EngineError: it is not the client's, and how it differs.
+            EngineError: it differs from the client's; the message states how.
         """
         if self._version != _VERSION:
             raise EngineError(f"precomp-games {_VERSION} in place of {self._version}")
@@ -91,7 +91,7 @@ class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
         return pool
 
     def teardown(self, worker: Worker) -> None:
-        """Ends the engine."""
+        """End the engine."""
         del worker
         engine = _ENGINES.pop(self.name, "")
         if isinstance(engine, EnginePool):
@@ -103,7 +103,7 @@ def _words(result: SearchResult) -> str:
 
 
 def state(name: str) -> str | None:
-    """Of this worker: "" where its engine is ready, None before it is there, else why it is not used."""
+    """Return "" if this worker's engine is ready, None before it has started, or why it is not used."""
     engine = _ENGINES.get(name)
     return "" if isinstance(engine, EnginePool) else engine
 
@@ -111,10 +111,10 @@ def state(name: str) -> str | None:
 def search(
     name: str, epds: list[str], limit: SearchLimit, multipv: int, samples: int
 ) -> tuple[list[SearchResult], float]:
-    """Searches positions on this worker; the results, and the seconds that they took.
+    """Search positions on this worker; return the results, and the seconds that they took.
 
     Raises:
-        EngineError: a search failed, or this worker has no engine; says which worker.
+        EngineError: a search failed, or this worker has no engine; the message names the worker.
     """
     started, engine = time.monotonic(), _ENGINES.get(name)
     address = get_worker().address

@@ -3,16 +3,16 @@
     with DaskEngine("stockfish", "tcp://scheduler:8786") as engines:
         stored = StoredEngine(store, engines)
 
-Each worker process of the cluster has one engine at work (`_dask_worker`), and one thread. A worker is taken
+Each worker process of the cluster has one engine at work (`_dask_worker`), and one thread. A worker is used
 only if its engine has the same name and options as the client's, and gives the same lines in reference
 searches: then a search is the same function of its position wherever it runs. Searches travel in batches of
-some seconds, so that the scheduler, which can do a few thousand tasks a second, keeps up with thousands of
-engines. One that runs twice, since a worker died, changes nothing. Workers may come and go: what one has not
-finished goes to another.
+a few seconds, so that the scheduler, which can do a few thousand tasks a second, keeps up with thousands of
+engines. A batch that runs twice, since a worker died, changes nothing. Workers may come and go: batches that
+one has not finished go to another.
 
 Only the client writes a store: results come to it, in any order.
 
-What becomes of searches whose workers die, `precomp_games.cluster` says.
+`precomp_games.cluster` describes what happens to searches whose workers die.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from precomp_games.chess.engines.searches import SearchLimit, SearchResult
 
 _BATCH_SECONDS = 5.0
 _MOST_IN_A_BATCH = 10_000
-_END_SECONDS = 10.0  # for which workers are asked to end their engines, which die with them anyway
+_END_SECONDS = 10.0  # for asking workers to end their engines, which die with them anyway
 
 
 class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
     """Engines on a cluster, used as an `EnginePool` is.
 
-    One that is sent to another process connects to the cluster anew there; that of "local:N" starts another.
+    Unpickled in another process, it connects to the cluster anew; with "local:N" it starts another cluster.
 
     Args:
         command: the engine's file or command, which is the same on the client and on all workers; or a list
@@ -59,8 +59,8 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
     Raises:
         ValueError: an argument out of range, or a cluster that is none of these.
         ConnectionError: dask.distributed is not installed, there is no scheduler, or no worker comes.
-        EngineError: the engine does not start here, or no worker has the client's: says, for each worker,
-            what differs.
+        EngineError: the engine does not start here, or no worker has the client's: the message states how
+            each worker's differs.
     """
 
     @public
@@ -99,7 +99,7 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
 
             async def register() -> None:
                 registering = asyncio.ensure_future(self._client.register_plugin(plugin, name=self._name))
-                # A worker that says nothing does not keep the others from searching.
+                # A worker that does not answer does not keep the others from searching.
                 if (await asyncio.wait({registering}, timeout=self._seconds))[0]:
                     registering.result()
 
@@ -114,17 +114,17 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
 
     @property
     def workers(self) -> int:
-        """How many engines there are now."""
+        """Number of engines at present."""
         known = self._ask(lambda: self._client.scheduler.identity())["workers"]
         return sum(self._name in worker["resources"] for worker in known.values())
 
     @property
     def refused(self) -> dict[str, str]:
-        """The workers that are not used, by address, with what differs."""
+        """The workers that are not used, by address, each with the reason."""
         return {address: why for address, why in self._states().items() if why}
 
     def _states(self) -> dict[str, str | None]:
-        """By worker's address: "" where its engine is ready, None before, else why it is not used."""
+        """Return by worker's address: "" if its engine is ready, None before, else why it is not used."""
         from precomp_games.chess.engines._dask_worker import state
 
         states: dict[str, str | None] = self._ask(
@@ -133,7 +133,7 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
         return states
 
     def _wait(self) -> int:
-        """How many engines there are, once there is one.
+        """Wait for the first engine and return the number of engines.
 
         Raises:
             ConnectionError: no worker comes in time.
@@ -157,13 +157,13 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
         on_result: Callable[[str, SearchResult], None] | None = None,
         samples: searches.Samples = 0,
     ) -> list[SearchResult]:
-        """Searches positions as `EnginePool.search` does, with the same arguments, results and errors.
+        """Search positions as `EnginePool.search` does, with the same arguments, results and errors.
 
-        A position that comes twice is searched once, and results are handed over as batches come.
+        A position that comes twice is searched once, and results are delivered as batches come.
 
         Raises:
-            ValueError: see there.
-            EngineError: see there.
+            ValueError: as `EnginePool.search`.
+            EngineError: as `EnginePool.search`.
             ConnectionError: no worker is left, or the scheduler is gone.
             ChildProcessError: workers die of a search again and again.
         """
@@ -202,7 +202,7 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
         return [results[epd] for epd in epds]
 
     def _batch_size(self, left: int, workers: int) -> int:
-        """As many positions as take some seconds, and no more than a fair share of what is left."""
+        """Return a number of positions that take a few seconds, at most a fair share of those left."""
         most = 1 if not self._pace else int(min(_BATCH_SECONDS / self._pace, _MOST_IN_A_BATCH))
         return max(1, min(most, -(-left // (clusters.AHEAD * workers))))
 
@@ -211,7 +211,7 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
             self._ask(lambda: self._client.unregister_worker_plugin(self._name), _END_SECONDS)
 
     def close(self) -> None:
-        """Ends the engines, and the workers of "local:N"; others stay. Again is harmless."""
+        """End the engines, and the workers of "local:N"; others stay. Calling it again is harmless."""
         self._closed = True
         self._closing.close()
 

@@ -1,10 +1,10 @@
-"""Engines that say how likely they find each move: lc0, by the lines of its option VerboseMoveStats.
+"""Engines that give a probability to each move: lc0, by the lines of its option VerboseMoveStats.
 
     info string e2e4  (322 ) N: 0 (+ 0) (P: 47.23%) ...
 
-A search of one node is what its network says, without any search.
+A search of one node gives its network's policy, without any search.
 
-Cost: one such search a position, one after the other.
+Cost: one such search for each position, one after the other.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from precomp_games.chess.engines.uci import EngineProcess, EngineThread
 
 _OPTION = "VerboseMoveStats"
 _STATS = re.compile(r"info string ([a-h][1-8][a-h][1-8][nbrq]?)\s.*\(P:\s*(\d{1,3}(?:\.\d{1,6})?)%\)")
-_SECONDS = 60.0  # that an engine may take to start, or for one answer
+_SECONDS = 60.0  # for an engine to start, or to answer once
 _MOST_LINES = 10_000  # of one answer
 
 Row = dict[chess.Move, float]
-"""How likely each legal move is."""
+"""{move: probability}, over all legal moves."""
 
 
 class StatsEngine:
-    """An engine that says how likely it finds each move of a game so far."""
+    """An engine that gives a probability to each move of a game so far."""
 
     @public
     def __init__(
         self, engine: checks.FilePath, options: Mapping[str, str | int | bool] | None = None
     ) -> None:
-        """Starts it.
+        """Start the engine.
 
         Args:
             engine: its file, or a command on PATH.
@@ -49,7 +49,7 @@ class StatsEngine:
             EngineError: it cannot be run, or has no such options.
         """
         command = find_engine(str(engine))
-        if not isinstance(command, str):  # a name may come from others, who are not to choose arguments
+        if not isinstance(command, str):  # a name from an untrusted spec must not choose arguments
             raise EngineError(f"expected the file of an engine, got {shown(engine)}, which is no such file")
         self._command, self._options = command, dict(options or {})
         self._thread = EngineThread("move-stats", 1)
@@ -66,23 +66,23 @@ class StatsEngine:
         self.close()
 
     def close(self) -> None:
-        """Ends the engine."""
+        """End the engine."""
         if (thread := getattr(self, "_thread", None)) is not None:
             thread.end()
 
     def ask(self, games: Sequence[str]) -> list[Row]:
-        """How likely each move is in each of some games.
+        """Return the probability of each move, for each game.
 
         Args:
             games: as `game_text` makes them.
 
         Raises:
-            EngineError: the engine ends, does not answer, or says nothing of that kind.
+            EngineError: the engine ends, does not answer, or gives no probabilities.
         """
         return [self._thread.run(self._ask(game)) for game in games]
 
     async def _start(self) -> EngineProcess:
-        """The engine, started anew where it has ended."""
+        """Return the engine, started anew if it has ended."""
         known = self._thread.engines[0]
         if known is not None and not known.returncode.done():
             return known
@@ -119,14 +119,14 @@ class StatsEngine:
 
 @contextlib.asynccontextmanager
 async def _in_time(engine: EngineProcess, command: str) -> AsyncIterator[None]:
-    """Ends an engine that does not answer in time, or as UCI has it, with an error that says so."""
+    """End an engine that does not answer in time, or not in UCI, and raise an error that states it."""
     try:
         async with asyncio.timeout(_SECONDS):
             yield
         return
     except TimeoutError:
         why = f"no answer in {_SECONDS:g} seconds"
-    except chess.engine.EngineError as error:  # which python-chess's errors of a process are, too
+    except chess.engine.EngineError as error:  # python-chess's errors of a process are such, too
         why = str(error)
     await engine.kill()
     asked = f"{command!r} to say how likely it finds moves"
@@ -134,7 +134,7 @@ async def _in_time(engine: EngineProcess, command: str) -> AsyncIterator[None]:
 
 
 class _StatsCommand(chess.engine.BaseCommand[dict[str, float]]):
-    """A search of one node, and what it says of each move."""
+    """A search of one node that reads the probability of each move."""
 
     def __init__(self, engine: EngineProcess, game: str) -> None:
         super().__init__(engine)
@@ -143,11 +143,11 @@ class _StatsCommand(chess.engine.BaseCommand[dict[str, float]]):
         self._ready, self._lines = False, 0
 
     def start(self) -> None:
-        """Asks. The answer to isready parts this search's lines from earlier ones."""
+        """Start the search. The answer to isready separates its lines from those of earlier searches."""
         self._uci.send_line(f"ucinewgame\nisready\nposition fen {self._game}\ngo nodes 1")
 
     def line_received(self, line: str) -> None:
-        """Reads a line, and ends with the move."""
+        """Read a line, and end with the move."""
         if self.result.done():
             return
         self._lines += 1

@@ -10,16 +10,16 @@ engines:
 * only iterations that the engine has finished. When a limit stops Stockfish in the middle of an
   iteration, it reports once more under the new depth, with scores that may be bounds, or left over
   from the iteration before: of 78 such last reports without a bound, at 5,000 nodes and MultiPV 2,
-  15 were not what a finished iteration of that depth or of the one before says. So an iteration
+  15 differed from those of a finished iteration of that depth or of the one before. So an iteration
   counts once the engine has reported a deeper one; the iteration before the last report was the
-  finished one in 78 of 78. Where the limit ends a search amid its first iteration, before there is
+  finished one in 78 of 78. If the limit ends a search during its first iteration, before there is
   a line for each move asked for, the position is searched on with twice the limit, and twice that,
   until there is (at 300 nodes and MultiPV 4 in one of fifty middle-game positions). That is a
-  function of the question, too; `SearchResult.nodes` says how far it went.
+  function of the question, too; `SearchResult.nodes` shows how far it went.
 
-What goes wrong with engines (they die, hang, are stopped, write nonsense) is cured by killing the
-process, starting another and asking again; since the answer is a function of the question, nothing
-else changes. What would go wrong every time ends in one `EngineError`.
+Engines' accidents (they die, hang, are stopped, write nonsense) are cured by killing the process, starting
+another and asking again; since the answer is a function of the question, nothing else changes. Failures
+that would repeat end in one `EngineError`.
 
 Processes, option handling and the handshake are python-chess's; only the search command is our own,
 because parsing whole principal variations takes python-chess 1.2 to 1.9 ms a search, and the first
@@ -55,35 +55,34 @@ from precomp_games.chess.engines import searches, uci
 from precomp_games.chess.engines.searches import Question, SearchLimit, SearchResult, Turn
 from precomp_games.chess.engines.uci import BadOutput, EngineProcess, NoNodes, NoScores, TooFewLines
 
-DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
+DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # Debian's path, which is not on every PATH
 MAX_WORKERS = 1024
-_PATIENCE = 10.0  # seconds over its limit that a search may take which finds out whether that is kept
-_GAMES = 8  # or as many as there are workers: under way at once, by an engine each, so that few are replayed
+_PATIENCE = 10.0  # seconds beyond its limit that a search may take when the limit is tested
+_GAMES = 8  # or the number of workers, if larger: games under way at once, by an engine each, to replay few
 
 _T = TypeVar("_T")
 _LOGGER = logging.getLogger(__name__)
 _Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
-_Accident = (chess.engine.EngineTerminatedError, TimeoutError)  # at a start: another may go well
+_Accident = (chess.engine.EngineTerminatedError, TimeoutError)  # at a start: another try may succeed
 
 
 class EngineError(Unnamed, RuntimeError):
-    """An engine cannot be started or does not answer as UCI says; the message says what to do."""
+    """An engine cannot be started or does not answer in UCI; the message says what to do."""
 
 
 class EngineNotFoundError(EngineError):
-    """No engine was named, and none is installed where engines are looked for."""
+    """No engine was named, and none is installed in the usual places."""
 
 
 @public
 def find_engine(path: str | None = None) -> str | list[str]:
-    """The engine to use: the path of its file, or a list of it and its arguments.
+    """Return the engine to use: the path of its file, or a list of it and its arguments.
 
     Args:
-        path: a file, or a command on PATH; or one of these and arguments, as a shell has them ("gnuchess
-            --uci"). None: `$STOCKFISH`, else `stockfish` on PATH, else Debian's /usr/games/stockfish.
+        path: a file, or a command on PATH; or one of these and arguments, as in a shell ("gnuchess --uci").
+            None: `$STOCKFISH`, else `stockfish` on PATH, else Debian's /usr/games/stockfish.
 
     Raises:
-        ValueError: `path` is no text.
         EngineError: `path`, or `$STOCKFISH`, names nothing that can be run.
         EngineNotFoundError: nothing was named, and nothing is installed.
     """
@@ -113,20 +112,20 @@ def find_engine(path: str | None = None) -> str | list[str]:
 
 
 def _program(name: str) -> str | None:
-    """The file of a command on PATH, or where Debian puts games."""
+    """Return the file of a command on PATH, or in Debian's folder of games."""
     folders = os.pathsep.join(map(os.path.dirname, DEFAULT_PATHS))
     return (shutil.which(name) or shutil.which(name, path=folders)) if name else None
 
 
 @dataclasses.dataclass(frozen=True)
 class Demand:
-    """What an engine will be asked for, and what helps where it cannot do it.
+    """A requirement on an engine, with advice for an engine that fails it.
 
     Attributes:
-        limit: of searches.
-        lines: MultiPV; 0: the answer alone is read, and no score.
-        limit_help: what to do where it does not keep the limit.
-        lines_help: what to do where it has fewer lines.
+        limit: limit of searches.
+        lines: MultiPV; 0: only the engine's move is read, and no score.
+        limit_help: advice if it does not keep the limit.
+        lines_help: advice if it has fewer lines.
     """
 
     limit: SearchLimit
@@ -138,20 +137,20 @@ class Demand:
 def engine_troubles(
     command: str | list[str], options: Mapping[str, str], flag: str, demands: Sequence[Demand]
 ) -> list[str]:
-    """Finds out what an engine cannot do of what it will be asked for: a line each, with what helps.
+    """Return a line for each requirement that an engine does not meet, with advice.
 
-    A run that fails for a limit that an engine does not heed fails after work has been done, and then for the
-    next reason. So an engine is asked once, which options it has, how many lines, and whether it keeps the
-    limits in the start position.
+    Otherwise a run would fail only after work has been done, and then again for the next reason. So the
+    engine's options and its number of lines are checked once, and searches of the start position test the
+    limits.
 
     Args:
-        command: the engine's.
-        options: UCI options that it is to have.
-        flag: which sets them.
-        demands: what it will be asked for.
+        command: the engine's command.
+        options: UCI options that it must have.
+        flag: the flag that sets them.
+        demands: the requirements.
     """
     told: list[str] = []
-    # What does not start, or dies, is told by whoever starts it, or asks it, for good.
+    # An engine that does not start, or dies, is reported when it is started, or asked, in earnest.
     with (
         contextlib.suppress(EngineError, ValueError, chess.engine.EngineError),
         EnginePool(command, workers=1, timeout_seconds=_PATIENCE, retries=0) as pool,
@@ -170,15 +169,18 @@ async def start_engine(
     known: bool = False,
     before: Callable[[], None] | None = None,
 ) -> tuple[EngineProcess, _T]:
-    """An engine, and what setting it up gave; another process where one ends or does not answer.
+    """Start an engine and set it up; start another process if one ends or does not answer.
 
     Args:
-        command: the engine's.
-        set_up: what follows on "uciok".
-        seconds: what both may take.
-        tries: how many processes; two at most where none answers, unless it is known for an engine.
-        known: whether it is.
+        command: the engine's command.
+        set_up: called after "uciok".
+        seconds: time for both.
+        tries: number of processes; two at most if none answers, unless the engine has answered before.
+        known: whether it has.
         before: called in the process before the engine starts.
+
+    Returns:
+        The engine, and the result of `set_up`.
 
     Raises:
         EngineError: it does not start; no process is left.
@@ -211,33 +213,33 @@ async def start_engine(
 
 
 class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
-    """Identical engines that share out searches; what they answer does not depend on how many.
+    """Identical engines that share out searches; their answers do not depend on how many there are.
 
-    One engine is started at once, to know who it is; the others when there is work for them. They
-    run in process groups of their own (Ctrl-C reaches Python, not them), and end when the pool is
-    closed, when it is collected, and when the Python process dies in whatever way (their input
-    ends). A pool that is sent to another process starts engines of its own there.
+    One engine is started at once, to learn its identity; the others when there is work for them. They run in
+    process groups of their own (Ctrl-C reaches Python, not them), and end when the pool is closed, when it is
+    garbage collected, and when the Python process dies in whatever way (their input ends). An unpickled pool
+    starts engines of its own.
 
     Args:
         command: the engine's file (`find_engine`), or a list of it and its arguments.
-        workers: how many engines search at once; None for one a core that this process may use. Where games
-            are played, up to 8 more wait with theirs, or as many more as there are workers.
+        workers: number of engines that search at once; None: one for each core that this process may use. For
+            games, up to 8 more are kept waiting, or as many more as there are workers.
         options: UCI options over Threads=1 and Hash=16, by name. Those that the pool sets itself
             (MultiPV, Ponder, UCI_Chess960, UCI_Variant) are refused, and so are those with which
-            an engine plays other moves than it finds (UCI_LimitStrength, UCI_Elo, Skill Level): a
+            an engine plays other moves than it finds (UCI_LimitStrength, UCI_Elo, Skill Level): the
             pool reads scores, which they leave as they are. With Threads above 1 results are not
             reproducible.
-        timeout_seconds: what a search may take, on top of a move time, before its engine is
-            taken for hung and replaced. Choose more for node limits of many millions.
-        retries: how often a failed search is asked again, of a new process, and how often an engine that
-            ends or does not answer while it starts is started again; once, where none has answered yet.
-        startup_seconds: what starting an engine may take.
+        timeout_seconds: time of a search, on top of a move time, after which its engine is taken for
+            hung and replaced. Choose more for node limits of many millions.
+        retries: how often a failed search is repeated by a new process, and how often an engine that ends or
+            does not answer while it starts is started again; once, if none has answered yet.
+        startup_seconds: time for an engine to start.
 
     Attributes:
-        engine_id: the engine's UCI name and the options that differ from what the pool sets
+        engine_id: the engine's UCI name and the options that differ from the pool's settings
             and from the engine's defaults, e.g. "Stockfish 15.1 [Hash=64]": the key in a store.
         command: the command as a list.
-        workers: how many engines search at once.
+        workers: number of engines that search at once.
 
     Raises:
         ValueError: an argument out of range, or an option that is refused.
@@ -265,7 +267,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         self._lock = threading.Lock()
         self._searching: int | None = None  # the thread that has the lock
         self._warned_too_few = False
-        # A place for each worker's engine that searches positions, and then for those that play games.
+        # A place for each worker's engine that searches positions, then places for engines of games.
         self._thread = uci.EngineThread("engine-pool", self.workers + max(self.workers, _GAMES))
         self._slots = self._thread.engines
         self._idle = list(range(self.workers, len(self._slots)))  # engines of games, the longest idle first
@@ -289,7 +291,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
     # Everything below named async runs in the loop's thread; self._slots is touched there only.
 
     def _turn(self, place: int) -> Turn | None:
-        """Where the game of an engine stands."""
+        """Return the turn at which an engine's game stands."""
         engine = self._slots[place]
         return None if engine is None else engine.turn
 
@@ -300,7 +302,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         return engine
 
     async def _spawn(self) -> EngineProcess:
-        """Starts and configures an engine; EngineError, and no process left, where that fails."""
+        """Start and configure an engine; EngineError, and no process left, if that fails."""
         how = (self._startup_seconds, self.retries + 1, bool(self.engine_id), self._before_engine)
         engine, engine_id = await start_engine(self.command, lambda it: it.set_options(self._options), *how)
         if self.engine_id and engine_id != self.engine_id:
@@ -321,25 +323,25 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         on_result: Callable[[str, SearchResult], None] | None = None,
         samples: searches.Samples = 0,
     ) -> list[SearchResult]:
-        """Searches positions and returns the results in the order asked.
+        """Search positions and return the results in the given order.
 
         Args:
             epds: positions without clocks, each with a legal move.
             limit: for each position.
-            multipv: how many lines, 1 or more; a position with fewer legal moves has fewer. Where the limit
-                is too little for so many, the position is searched on until they are there.
-            on_result: called in this thread with each position and its result as soon as that is
-                there, in the order of finishing. Where this method raises, every search that was
-                finished has been handed over before, unless it is `on_result` itself that raised.
-            samples: how often each position is searched anew to see what the engine plays; 0 where only
-                its lines are asked for. An engine that draws its moves at random draws others next time.
+            multipv: number of lines; a position with fewer legal moves has fewer. If the limit is too small
+                for so many, the position is searched on until they are there.
+            on_result: called in this thread with each position and its result as soon as it is there, in the
+                order of finishing. If this method raises, every finished search has been delivered before,
+                unless `on_result` itself raised.
+            samples: number of fresh searches of each position that record the engine's move; 0: only its
+                lines are wanted. An engine that draws its moves at random draws others next time.
 
         Raises:
-            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched; nothing
+            ValueError: a position, limit, MultiPV or number of samples that cannot be searched; nothing
                 was sent.
             EngineError: a search failed `retries` + 1 times, the engine cannot do MultiPV, or does not report
-                nodes where these are limited; or this is called within `on_result`.
-            OutOfTimeError: time is up (`deadline`); what was begun by then is finished.
+                nodes under a limit of nodes; or this is called within `on_result`.
+            OutOfTimeError: time is up (`deadline`); searches begun by then are finished.
         """
         questions = [Question.of(index, epd, limit, multipv, samples) for index, epd in enumerate(epds)]
         results: dict[int, SearchResult] = {}
@@ -366,7 +368,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         return [results[index] for index in range(len(questions))]
 
     def _troubles(self, options: Mapping[str, str], flag: str, demands: Sequence[Demand]) -> Iterator[str]:
-        """See `engine_troubles`."""
+        """Yield the lines of `engine_troubles`."""
         engine = self._slots[0]
         assert engine is not None
         known = ", ".join(sorted(engine.options)) or "none"
@@ -380,7 +382,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         self._thread.run(engine.configure(self._options))
         for (limit, scores), what in {(_least(x.limit), x.lines > 0): x.limit_help for x in demands}.items():
             try:
-                with limited(None):  # tried before any work, however little time there is for that
+                with limited(None):  # tried before any work, even if little time is left for that
                     self.search([chess.Board().epd()], limit, 1, samples=0 if scores else 1)
             except EngineError as error:
                 problem = error.__cause__
@@ -394,7 +396,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
                     yield f"does not keep {limit}, with no move in {self.timeout_seconds:g} s: {what}"
 
     async def _answer(self, worker: int, question: Question) -> SearchResult:
-        """What a position's first search found, with what all of its searches played."""
+        """Return the result of a position's first search, with the moves played in all of its searches."""
         first = await self._search(worker, question)
         played = collections.Counter(dict(first.played))
         for _ in range(question.samples - 1):
@@ -405,7 +407,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
     async def _search(self, worker: int, question: Question) -> SearchResult:
         if question.turn is None:
             return await self._search_at(worker, question)
-        # In a game, by an engine that has come to this turn, or by the longest idle.
+        # In a game, by an engine that has reached this turn, or by the longest idle.
         before = question.turn.before
         there = (place for place in self._idle if before is not None and self._turn(place) == before)
         place = next(there, self._idle[0])
@@ -431,17 +433,17 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
                 return await self._ask(engine, asked)
             except TooFewLines as err:
                 problem, what, too_few = err, str(err), too_few + 1
-                if too_few % 2 == 0:  # not by an accident
+                if too_few % 2 == 0:  # no accident
                     if (longer := asked.longer()) is None:
                         break
                     asked = longer
                     self._tell_too_few(question)
             except NoScores as err:
                 problem, what, failures = err, str(err), failures + 1
-                if failures > 1:  # not by an accident
+                if failures > 1:  # no accident
                     break
             except BaseException as err:
-                # Whatever it was, also a cancelled search: this process is in an unknown state.
+                # Whatever the error, even a cancelled search: this process is in an unknown state.
                 self._slots[place] = None
                 said = engine.last_words()
                 await engine.kill()
@@ -467,7 +469,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         ) from problem
 
     async def _ask(self, engine: EngineProcess, asked: Question) -> SearchResult:
-        """One search; of a game, after those of the turns before it that the engine has not made."""
+        """Make a search; in a game, after those of earlier turns that this engine has not made."""
         seconds = self.timeout_seconds + (asked.limit.movetime_ms or 0) / 1000
         for step in (*_turns_before(engine.turn, asked), asked):
             async with asyncio.timeout(seconds):
@@ -488,7 +490,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         self._warned_too_few = True
 
     def close(self) -> None:
-        """Ends the engines; a search in another thread ends in EngineError. Again is harmless."""
+        """End the engines; a search in another thread ends in EngineError. Calling it again is harmless."""
         self._closed = True
         self._finalizer()
 
@@ -497,7 +499,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
 
 
 class _Batch:
-    """One call of `search`: its tasks in the loop, and the way of the results to the caller."""
+    """A call of `search`: its tasks in the loop, and the way of the results to the caller."""
 
     def __init__(self, pool: EnginePool, questions: list[Question]) -> None:
         self._pool = pool
@@ -505,11 +507,11 @@ class _Batch:
         self._deadline = deadline()  # the caller's, and not the loop's
         self._workers = min(pool.workers, len(questions))
         self._task: asyncio.Task[None] | None = None
-        # Results, and None to wake who waits for them when there are no more.
+        # Results, and None to wake a waiting thread when there are no more.
         self._queue: queue.SimpleQueue[tuple[int, SearchResult] | None] = queue.SimpleQueue()
 
     def run(self, deliver: Callable[[int, SearchResult], None]) -> None:
-        """Delivers results as they come; raises EngineError after the last that was finished."""
+        """Deliver results as they come; raise EngineError after the last finished one."""
         thread = self._pool._thread
         item = None
         try:
@@ -518,7 +520,7 @@ class _Batch:
                 deliver(*item)
         except BaseException as err:
             thread.call(self._cancel)
-            # The one that was being delivered, again, and what was finished meanwhile.
+            # The result that was being delivered, again, and those finished meanwhile.
             rest = [*([] if item is None else [item]), *self._results()]
             if isinstance(err, KeyboardInterrupt):
                 for item in rest:
@@ -531,9 +533,9 @@ class _Batch:
             raise error
 
     def _results(self) -> Iterator[tuple[int, SearchResult]]:
-        """Gives results as they come, until the task is over and its engines are idle or dead."""
+        """Yield results as they come, until the task is over and its engines are idle or dead."""
         while True:
-            # Looked at before the queue is: everything is in the queue by the time that it is over.
+            # Read before the queue: everything is in the queue by the time that the task is over.
             over = not self._pool._thread.is_alive or (self._task is not None and self._task.done())
             try:
                 item = self._queue.get(timeout=0.0 if over else 1.0)
@@ -563,7 +565,7 @@ class _Batch:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _work(self, worker: int) -> None:
-        """One engine's share: whatever question is next, until there is none, or no time."""
+        """Take the next question with one engine, until there is none, or no time."""
         while self._deadline is None or self._deadline.left > 0.0:
             turns = filter(None, map(self._pool._turn, self._pool._idle))
             question = self._left.take(turns)
@@ -573,9 +575,9 @@ class _Batch:
 
 
 def _turns_before(last: Turn | None, question: Question) -> list[Question]:
-    """The searches of a game's earlier turns that an engine has to make before a question.
+    """Return the searches of a game's earlier turns that an engine has to make before a question.
 
-    None where its last one was the turn before this one; all of them where it was of another game.
+    The list is empty if its last one was the turn before this one, and has all of them after another game.
     """
     found: list[Question] = []
     if question.turn is None:
@@ -597,7 +599,7 @@ def _turns_before(last: Turn | None, question: Question) -> list[Question]:
 
 
 class _Questions:
-    """Questions in their order, but that an engine stays in its game: after one turn comes the next."""
+    """Questions in their order, except that an engine stays in its game: after one turn comes the next."""
 
     def __init__(self, questions: list[Question]) -> None:
         self._left = collections.OrderedDict((question.index, question) for question in questions)
@@ -607,21 +609,21 @@ class _Questions:
                 self._next.setdefault(question.turn.before, []).append(question.index)
 
     def take(self, turns: Iterable[Turn]) -> Question | None:
-        """The next one, where idle engines' games stand at these turns; None where none is left."""
+        """Return the next question, given the turns of idle engines' games; None if none is left."""
         following = (index for turn in turns for index in self._next.get(turn, ()) if index in self._left)
         index = next(following, next(iter(self._left), None))
         return None if index is None else self._left.pop(index)
 
 
 def _least(limit: SearchLimit) -> SearchLimit:
-    """The limit, or a smaller one of its kind: who keeps that keeps larger ones."""
+    """Return the limit, or a smaller one of its kind: an engine that keeps that keeps larger ones."""
     if limit.nodes is not None:
         return SearchLimit(nodes=min(limit.nodes, 20_000))
     return limit if limit.movetime_ms is None else SearchLimit(movetime_ms=min(limit.movetime_ms, 200))
 
 
 def _fewer_lines(engine: EngineProcess, lines: int) -> str:
-    """What an engine has that cannot give so many lines; "" where it can."""
+    """State an engine's MultiPV if it cannot give so many lines; else return ""."""
     option = engine.options.get("MultiPV")
     if option is None:
         return "no MultiPV" if lines > 1 else ""
@@ -629,5 +631,5 @@ def _fewer_lines(engine: EngineProcess, lines: int) -> str:
 
 
 def _words(error: BaseException, late: str) -> str:
-    """What an engine did wrong, for a message; `late` where it did nothing in time."""
+    """Describe an engine's error for a message; `late` if it did not answer in time."""
     return late if isinstance(error, TimeoutError) else one_line(error)

@@ -1,4 +1,4 @@
-"""What engines are asked and what they answer: positions, options and limits; lines, and their text.
+"""Questions to engines and their answers: positions, options and limits; lines, and their text.
 
 Scores are the engine's own, from the viewpoint of the side to move; centipawns are ints, and a mate
 is never a centipawn value.
@@ -21,46 +21,46 @@ import chess.engine
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
 
-# What an engine can mean; numbers beyond these are nonsense, wherever they are read. Engines write scores of
-# at most some 32,000 centipawns. Any mate outranks any other score: MATE_CP - MAX_MATE > MAX_CP.
+# Ranges of meaningful numbers; those beyond are nonsense, wherever they are read. Engines write scores of at
+# most some 32,000 centipawns. Any mate outranks any other score: MATE_CP - MAX_MATE > MAX_CP.
 MATE_CP = 100_000
 """Centipawns of a mate on the board: mate in n moves is MATE_CP - n, finite so that softmax is defined."""
 MAX_CP = 50_000
 MAX_MATE = 10_000
 MAX_DEPTH = 10_000
 MAX_MULTIPV = 500
-"""The largest MultiPV that is asked for, Stockfish's."""
+"""The largest MultiPV, Stockfish's."""
 MAX_LIMIT = 10**15
 """The largest `SearchLimit`, in nodes or milliseconds."""
-MAX_NODES = 10**17  # what a search visits; SQLite's integers end at 9 * 10**18
-_MOST_NODES = 1_000_000  # up to which a search with too few lines is made again, for longer
+MAX_NODES = 10**17  # nodes of a search; SQLite's integers end at 9 * 10**18
+_MOST_NODES = 1_000_000  # the largest limit with which a search with too few lines is repeated
 _MOST_MILLISECONDS = 10_000
 MAX_SAMPLES = 10**6
-"""How often one position is searched to see what an engine plays there."""
+"""The largest number of searches of one position that record an engine's move."""
 
 Multipv = Annotated[int, checks.Ge(1), checks.Le(MAX_MULTIPV)]
-"""How many lines a search is asked for."""
+"""Number of lines of a search."""
 Samples = Annotated[int, checks.Ge(0), checks.Le(MAX_SAMPLES)]
-"""In how many fresh searches it is seen what an engine plays; 0 where only its lines are asked for."""
+"""Number of fresh searches that record an engine's move; 0: only its lines are wanted."""
 SomeSamples = Annotated[int, checks.Ge(1), checks.Le(MAX_SAMPLES)]
-"""The same of an engine that is asked what it plays."""
+"""Number of fresh searches that record an engine's move, at least one."""
 
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
 _LINE = re.compile(rf"({_MOVE.pattern}):(?:(0|-?[1-9][0-9]{{0,8}})|#(-?[1-9][0-9]{{0,8}}))")
 _PLAYED = re.compile(rf"({_MOVE.pattern}):([1-9][0-9]{{0,6}})")
-# What limits are called in UCI and in stores, by their attribute.
+# Names of limits in UCI and in stores, by attribute.
 _LIMITS = {"nodes": "nodes", "movetime_ms": "movetime", "depth": "depth"}
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class SearchLimit:
-    """How long an engine searches a position: so many nodes, a time in milliseconds, or so many iterations.
+    """Limit of a search: a number of nodes, a time in milliseconds, or a depth in iterations.
 
     Exactly one is set. Limits of nodes and of depth are reproducible; at move times the best move differs
-    from run to run in a tenth of the positions. A depth is the engine's own, in plies: another engine's, or
-    another version's, is other work, and even one engine's takes a hundred times as long in one position as
-    in another.
+    from run to run in a tenth of the positions. A depth is the engine's own, in plies: for another engine, or
+    another version, it is another amount of work, and even one engine takes a hundred times as long in one
+    position as in another.
     """
 
     nodes: Annotated[int, checks.Ge(1), checks.Le(MAX_LIMIT)] | None = None
@@ -68,7 +68,7 @@ class SearchLimit:
     depth: Annotated[int, checks.Ge(1), checks.Le(MAX_DEPTH)] | None = None
 
     def __post_init__(self) -> None:
-        """Checks the limit.
+        """Check the limit.
 
         Raises:
           ValueError: none of the three is set, or several.
@@ -85,7 +85,7 @@ class SearchLimit:
     @classmethod
     @public
     def parse(cls, text: str) -> SearchLimit:
-        """The limit that `str` gives: "nodes=5000", "movetime=50" (milliseconds) or "depth=4".
+        """Return the limit that `str` gives: "nodes=5000", "movetime=50" (milliseconds) or "depth=4".
 
         Raises:
           ValueError: other text.
@@ -104,7 +104,7 @@ class SearchLimit:
 
 
 def limit_text(value: Any, name: str) -> str:
-    """The text of a limit, which is given as a `SearchLimit` or as text; ArgumentError otherwise."""
+    """Return the text of a limit, given as a `SearchLimit` or as text; ArgumentError otherwise."""
     limit = SearchLimit.parse(value) if isinstance(value, str) else value
     return str(checks.check_instance(limit, SearchLimit, name))
 
@@ -112,13 +112,13 @@ def limit_text(value: Any, name: str) -> str:
 @public
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a search: its first move and its score, from the side to move's viewpoint.
+    """A line of a search: its first move and its score, from the side to move's viewpoint.
 
     Attributes:
         move: the move in UCI notation, e.g. "e7e8q".
-        cp: the score in the engine's centipawns, at most `MAX_CP` either way, or None where it is a mate.
-        mate: moves to mate, at most `MAX_MATE`, or None: +3 means that the side to move mates in 3, -2
-            that it is mated in 2. Never 0, and exactly one of `cp` and `mate` is set.
+        cp: the score in the engine's centipawns, at most `MAX_CP` either way, or None if it is a mate.
+        mate: moves to mate, at most `MAX_MATE`, or None: +3 if the side to move mates in 3, -2 if it is mated
+            in 2. Never 0, and exactly one of `cp` and `mate` is set.
     """
 
     move: str
@@ -141,23 +141,23 @@ class Line:
 
 @functools.lru_cache(1 << 16)
 def line_of(move: str, cp: int | None, mate: int | None) -> Line:
-    """A `Line` of numbers that were read: what engines and stores say is checked once, and not each time."""
+    """Return a `Line` of numbers that were read; equal lines of engines and stores are checked once."""
     return Line(move, cp, mate)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found.
+    """Result of a search.
 
     Attributes:
-        lines: one `Line` a move, best first, all of them exact and of the same depth; as many as
-            MultiPV asked for, or as there are legal moves where those are fewer. None where what it plays
-            was asked for, and an engine answered that alone.
-        depth: the iteration the lines come from, in the engine's plies.
-        nodes: what the whole search visited, the iteration that the limit interrupted included. Twice the
-            limit or more where that was too little for all lines, and the position was searched on.
-        played: (move, how often it was the engine's answer) in so many fresh searches, the most frequent
-            first; empty where that was not asked for.
+        lines: a `Line` for each move, best first, all of them exact and of the same depth; as many as
+            MultiPV asked for, or as there are legal moves if those are fewer. Empty if the engine's move was
+            asked for, and the engine gave only that.
+        depth: the iteration of the lines, in the engine's plies.
+        nodes: nodes of the whole search, the interrupted iteration included. Twice the limit or more if that
+            was too small for all lines, and the position was searched on.
+        played: (move, number of fresh searches that answered it), the most frequent first; empty if that
+            was not asked for.
     """
 
     lines: tuple[Line, ...]
@@ -167,35 +167,35 @@ class SearchResult:
 
     @property
     def samples(self) -> int:
-        """How many searches `played` counts."""
+        """Number of searches that `played` counts."""
         return sum(count for _, count in self.played)
 
 
 def encode_lines(lines: tuple[Line, ...]) -> str:
-    """Lines as text: "e2e4:31 d2d4:-28", with "#3" and "#-2" for mates."""
+    """Return lines as text: "e2e4:31 d2d4:-28", with "#3" and "#-2" for mates."""
     return " ".join(
         f"{line.move}:{line.cp}" if line.cp is not None else f"{line.move}:#{line.mate}" for line in lines
     )
 
 
 def encode_played(played: tuple[tuple[str, int], ...]) -> str:
-    """What was played as text: "e2e4:13 d2d4:7"."""
+    """Return the moves played as text: "e2e4:13 d2d4:7"."""
     return " ".join(f"{move}:{count}" for move, count in played)
 
 
 def decode(
     multipv: int, samples: int, depth: object, nodes: object, lines: object, played: object = ""
 ) -> SearchResult:
-    """A row as a `SearchResult`, with what was played in so many searches where there are any.
+    """Return a row as a `SearchResult`, with the moves played in `samples` searches if there are any.
 
     Raises:
-      ValueError: values are not what was written.
+      ValueError: values that are never written.
     """
     if not (type(depth) is type(nodes) is int and type(lines) is type(played) is str):
         raise ValueError("values of the wrong type")
     if not 0 <= depth <= MAX_DEPTH or not 0 <= nodes <= MAX_NODES:
         raise ValueError(f"depth {depth} and {nodes} nodes")
-    alone = samples > 0 and multipv == 1  # where a move may be answered without a line
+    alone = samples > 0 and multipv == 1  # a move may be answered without a line
     best = () if alone and not lines else _decode_lines(lines, multipv)
     if not (samples or played):
         return SearchResult(best, depth, nodes)
@@ -217,37 +217,37 @@ def _decode_lines(text: str, multipv: int) -> tuple[Line, ...]:
         if match is None:
             raise ValueError(f"the line {item[:40]!r}")
         move, cp, mate = match.groups()
-        # There are 1,968 different moves: each text is kept once.
+        # There are 1,968 different moves: each text is stored once.
         lines.append(line_of(sys.intern(move), cp and int(cp), mate and int(mate)))
     if len(lines) > multipv or len({line.move for line in lines}) < len(lines):
         raise ValueError(f"{len(lines)} lines with MultiPV {multipv}, or a move twice")
     return tuple(lines)
 
 
-# With these an engine searches as ever, and then draws another move than the one it found: what it plays is
+# With these options an engine searches as usual, and then plays another move than it found: its play is
 # weaker, and its scores are not.
 _CHOOSE_OF_MOVES = frozenset({"uci_limitstrength", "uci_elo", "skill level", "skill", "temperature"})
 
 
 Positions = Annotated[Iterable[str], checks.each_of(str)]
-"""Positions as text; `check_position` says whether they are any."""
+"""Positions as text; `check_position` checks them."""
 
 _GAME = " moves"
 _MOST_PLIES = 20_000  # by the start's move number as well: engines keep such numbers in 16 bits
 
 
 def game_text(start: chess.Board, moves: Iterable[chess.Move]) -> str:
-    """A game so far as text, "<FEN of its start> moves e2e4 e7e5": what an engine is asked that plays it."""
+    """Return a game so far as text, "<FEN of its start> moves e2e4 e7e5", for an engine that plays it."""
     return " ".join([start.fen(en_passant="fen") + _GAME, *(move.uci() for move in moves)])
 
 
 def is_game(text: str) -> bool:
-    """Whether a text is a game so far, and no position alone."""
+    """Return whether a text is a game so far, and not a single position."""
     return _GAME in text
 
 
 def check_position(epd: str) -> chess.Board:
-    """The board of an EPD, clocks at 0 1, or of a game with its moves; ValueError where nobody can move."""
+    """Return the board of an EPD, clocks at 0 1, or of a game; ValueError if there is no legal move."""
     if isinstance(epd, str) and is_game(epd):
         return _check_game(epd)
     problem = "which is no EPD of four fields"
@@ -270,7 +270,7 @@ def _check_game(text: str) -> chess.Board:
         if board.is_valid():
             for move in moves.split():
                 board.push_uci(move)
-            # One text for each game, as `game_text` writes it: no null moves, and no others' ways to write.
+            # One text for each game, as `game_text` writes it: no null moves, and no other notation.
             same = all(board.move_stack) and game_text(board.root(), board.move_stack) == text
             if same and board.ply() <= _MOST_PLIES and any(board.legal_moves):
                 return board
@@ -281,16 +281,16 @@ def _check_game(text: str) -> chess.Board:
 
 
 def number_of_lines(board: chess.Board, multipv: int) -> int:
-    """Counts legal moves, up to a MultiPV."""
+    """Count legal moves, up to a MultiPV."""
     return sum(1 for _ in islice(board.legal_moves, multipv))
 
 
 class Turn(NamedTuple):
-    """A turn of a game that an engine plays: where it stands is a part of what the engine answers.
+    """A turn of a game that an engine plays; its answer depends on the game so far.
 
     Attributes:
-        start: the FEN that the game began with.
-        moves: what was played since, by both sides.
+        start: FEN of the game's start.
+        moves: the moves since, of both sides.
         limit, multipv: of all searches of the game.
     """
 
@@ -310,12 +310,12 @@ class Question:
     """A position to search, or a game to play on.
 
     Attributes:
-        index: which of the positions it is.
-        epd, fen: the position as given, and as it stands.
-        limit, multipv: what is asked for.
-        lines: how many lines must come.
-        samples: how many fresh searches tell what is played; 0 where that is not asked for.
-        turn: of which game; None: it is a position alone.
+        index: number of the position in the call.
+        epd, fen: the position as given, and its FEN with clocks.
+        limit, multipv: of the search.
+        lines: number of lines that must come.
+        samples: number of fresh searches that record the move played; 0: none is wanted.
+        turn: the turn of its game; None for a single position.
     """
 
     index: int
@@ -329,7 +329,7 @@ class Question:
 
     @classmethod
     def of(cls, index: int, epd: str, limit: SearchLimit, multipv: int, samples: int = 0) -> Question:
-        """What is asked for; ValueError where it cannot be searched."""
+        """Return the question for a position or game; ValueError if it cannot be searched."""
         board = check_position(epd)
         turn = None
         if is_game(epd):
@@ -347,7 +347,7 @@ class Question:
         return " ".join([f"fen {self.turn.start}", *moves])
 
     def longer(self) -> Question | None:
-        """With twice its limit, for more lines; None where that is out of proportion."""
+        """Return it with twice its limit, for more lines; None if that is out of proportion."""
         nodes, milliseconds = self.limit.nodes, self.limit.movetime_ms
         if nodes is not None and 2 * nodes <= _MOST_NODES:
             return replace(self, limit=SearchLimit(nodes=2 * nodes))
@@ -357,7 +357,7 @@ class Question:
 
 
 def check_command(command: Any) -> list[str]:
-    """A command as a list."""
+    """Return a command as a list."""
     given = [command] if isinstance(command, str) else command
     if isinstance(given, list | tuple) and given and all(isinstance(a, str) and a for a in given):
         return list(given)
@@ -381,11 +381,11 @@ def _options(options: Any, name: str) -> dict[str, str | int | bool]:
 
 
 Options = Annotated[Mapping[str, str | int | bool], checks.Check(_options)]
-"""UCI options by name, those that can be told apart without the engine's own list of them."""
+"""UCI options by name, checked as far as possible without the engine's own list."""
 
 
 def named_options(texts: Iterable[str] | None, flag: str) -> dict[str, str]:
-    """The options of a flag that may be repeated, each "Name=value"."""
+    """Return the options of a repeatable flag, each "Name=value"."""
     options = {}
     for text in texts or ():
         name, separator, value = text.partition("=")
@@ -396,19 +396,19 @@ def named_options(texts: Iterable[str] | None, flag: str) -> dict[str, str]:
 
 
 def identity_options(engine_id: str) -> list[str]:
-    """The options that an engine's identity names, as "Name=value"."""
+    """Return the options in an engine's identity, as "Name=value"."""
     match = re.search(r" \[(.*)\]$", engine_id)
     return match[1].split(", ") if match else []
 
 
 def weakened_by(engine_id: str) -> str:
-    """The first option of an engine's identity by which it draws worse moves than it finds, or ""."""
+    """Return the first option of an identity that makes the engine play weaker than it finds, or ""."""
     options = identity_options(engine_id)
     return next((text for text in options if text.partition("=")[0].lower() in _CHOOSE_OF_MOVES), "")
 
 
 def check_strength(options: Iterable[str]) -> None:
-    """Refuses a rating, among options as "Name=value", to which the engine does not limit itself."""
+    """Raise ArgumentError for a rating, among options as "Name=value", that the engine would ignore."""
     lowered = [text.lower() for text in options]
     rating = next((text for text in options if text.lower().startswith("uci_elo=")), None)
     if rating is not None and "uci_limitstrength=true" not in lowered:

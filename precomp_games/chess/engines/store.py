@@ -1,28 +1,27 @@
 """A store of engine searches: a position is searched once per engine, limit and MultiPV, ever.
 
 One SQLite file holds any number of engines and limits. It is written in write-ahead mode, so every
-`EvaluationStore.put` that has returned survives the death of the process, by SIGKILL as well; what
-a power cut can take is the last few rows, never the file. `EvaluationStore.export` writes a compact
-copy without the journal files, fit to be shipped and opened read-only.
+`EvaluationStore.put` that has returned survives the death of the process, even by SIGKILL; a power cut can
+lose the last few rows, never the file. `EvaluationStore.export` writes a compact copy without the journal
+files, fit to be shipped and opened read-only.
 
-A search stands under the limit that was asked for. Where that was too little for all of its lines, it went
-on until they were there, and its nodes, which stand in its row, are twice the limit or more.
+A search is stored under the requested limit. If that was too small for all of its lines, it was continued
+until they were there, and the nodes in its row are twice the limit or more.
 
 Layout (schema 1, marked by `application_id` and `user_version`): the texts of engines and limits
-stand once each in small tables; `searches` maps (engine, budget, multipv, epd) to depth, nodes and
+are stored once each in small tables; `searches` maps (engine, budget, multipv, epd) to depth, nodes and
 the lines as text, best first: `e2e4:31 d2d4:-28`, with `#3` and `#-2` for mates. Scores are the
-engine's own, from the viewpoint of the side to move: how they become utilities is not the store's
-business. What an engine played in so many fresh searches, `e2e4:13 d2d4:7`, stands in a table of its
-own, `plays`, which a file has from the first time that this was asked of it: a file without the table
-has nobody's moves, and is as good as ever for all else. Where an engine answered its move alone, lines
-are empty, and whoever asks for lines finds nothing. Files of earlier versions have more, which nothing reads
-any more: a column `last` of `plays`, and a table `iterations`.
+engine's own, from the viewpoint of the side to move; the store does not turn them into utilities. The moves
+that an engine played in a number of fresh searches, `e2e4:13 d2d4:7`, are in a table of its own, `plays`,
+which is created when it is first needed: a file without the table is valid and has no such moves. If an
+engine gave only its move, lines are empty, and a query for lines finds nothing. Files of earlier versions
+have more, which is ignored: a column `last` of `plays`, and a table `iterations`.
 
 A file may have been damaged or made by another program, so rows are parsed strictly, and anything
-odd raises `StoreError` with the position. A database can also run: behind a table's name there may be a view
-whose rows never end, a computed column, or a trigger. So a file is used only if everything in it is what our
-own statements make, to the letter (`first_strange`); and a journal beside it may name a file, which SQLite
-removes (`refuse_journal_of_several`). SQLite's `PRAGMA trusted_schema=OFF` would let the
+odd raises `StoreError` with the position. A database can also run code: behind a table's name there may be a
+view whose rows never end, a computed column, or a trigger. So a file is used only if everything in it is what
+our own statements make, to the letter (`first_strange`); and a journal beside it may name a file, which
+SQLite removes (`refuse_journal_of_several`). SQLite's `PRAGMA trusted_schema=OFF` would let the
 endless view run: it only keeps views and triggers from functions with side effects and from virtual tables.
 """
 
@@ -59,7 +58,7 @@ _SCHEMA = (
     " nodes INTEGER NOT NULL, lines TEXT NOT NULL,"
     " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID",
 )
-_PLAYS = (  # a table that a file has from the first time that something is put into it
+_PLAYS = (  # a table that is created when something is first put into it
     "CREATE TABLE IF NOT EXISTS plays (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
     " multipv INTEGER NOT NULL, epd TEXT NOT NULL, samples INTEGER NOT NULL,"
     " played TEXT NOT NULL, last TEXT NOT NULL,"
@@ -77,10 +76,10 @@ _PLAYED_ROWS = f"SELECT engines.name, budgets.name, multipv, epd, samples, playe
 _OF_KEY = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ?"
 
 _Rows = Iterable[tuple[object, ...]]
-_JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # of a journal whose last words are the name of a file
+_JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # of a journal that ends with the name of a file
 _LISTED = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _DAMAGED = "the file is damaged: move it away and run again, or restore a copy"
-# What to do, by words of SQLite's own message; the file is damaged where none of them is in it.
+# Advice, by words of SQLite's own message; the file is damaged if none of them is in it.
 _HINTS = {
     "free disk space (or raise the quota) and run again; stored rows are kept": ("full", "disk i/o"),
     "another process holds it: wait for that to finish, or use another store": ("locked", "busy"),
@@ -98,16 +97,16 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
 
     Usable from several threads (a lock serializes them) and from several processes at once (SQLite
     locks the file; a writer waits up to 30 seconds for another). A context manager; closing folds
-    the journal into the file. One that is sent to another process opens its file there.
+    the journal into the file. Unpickled in another process, it opens its file there.
 
     Args:
-        path: the file, created where it does not exist (its directory must), or ":memory:".
+        path: the file, created if it does not exist (its directory must), or ":memory:".
         read_only: open an existing file without writing to it or beside it, e.g. from a
             read-only installation. Meant for files made by `export`: a file that another process
             is writing is read through its journal instead.
 
     Raises:
-        ValueError: an argument of another kind, or ":memory:" to be read only.
+        ValueError: ":memory:" to be read only.
         StoreError: the file cannot be opened, is no store, or is one of another version.
     """
 
@@ -123,7 +122,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         else:
             self._check_path()
             # `immutable` promises that nobody writes, which needs no lock files beside the
-            # store; with a journal at hand the promise does not hold, and rows stand in it.
+            # store; with a journal at hand the promise does not hold, and the journal has rows.
             quiet = not _has_journal(self.path)
             mode = ("mode=ro&immutable=1" if quiet else "mode=ro") if read_only else "mode=rwc"
             name = f"{Path(self.path).absolute().as_uri()}?{mode}"
@@ -146,7 +145,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         return EvaluationStore, (self.path, self.read_only)
 
     def _check_path(self) -> None:
-        """SQLite says only "unable to open database file" for all of these."""
+        """Raise StoreError for an unusable path, since SQLite's message is the same for all of these."""
         path = Path(self.path)
         problem = None
         if not path.absolute().parent.is_dir():
@@ -159,9 +158,9 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
             raise StoreError(f"expected the path of a store, got {self.path!r}: {problem}")
 
     def _open(self, db: sqlite3.Connection) -> None:
-        """Checks that the file is ours before anything is written to it, and creates the tables."""
+        """Check that the file is ours before anything is written to it, and create the tables."""
         with db:  # ends the transaction, which is begun by hand
-            # All at one moment: another process may be creating it.
+            # In one transaction: another process may be creating it.
             db.execute("BEGIN DEFERRED" if self.read_only else "BEGIN IMMEDIATE")
             (application,), (version,) = (
                 db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
@@ -203,7 +202,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turns SQLite's errors into a StoreError that says what to do."""
+        """Turn SQLite's errors into a StoreError that says what to do."""
         try:
             yield
         except sqlite3.Error as err:
@@ -215,7 +214,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
 
     @contextlib.contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
-        """The database, for this thread alone; StoreError where it is closed, and for what goes wrong."""
+        """Yield the database for this thread alone; raise StoreError if it is closed, or on failure."""
         with self._lock, self._errors():
             if self._db is None:
                 raise StoreError("expected an open store, got a closed one")
@@ -225,14 +224,14 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
     def put(
         self, engine: _Text, limit: _Limit, multipv: searches.Multipv, epd: _Text, result: SearchResult
     ) -> None:
-        """Stores a search; on return it is committed. A search already there is left as it is.
+        """Store a search; on return it is committed. A search already there is left as it is.
 
         Args:
             engine: the engine's identity, `EnginePool.engine_id`.
             limit: a `SearchLimit`, or its text, e.g. "nodes=5000".
-            multipv: the MultiPV asked for, 1 or more.
+            multipv: the MultiPV of the search, 1 or more.
             epd: the position, without clocks.
-            result: what was found, from the side to move's viewpoint.
+            result: the result, from the side to move's viewpoint.
 
         Raises:
             ValueError: a key or a result that could not be read back.
@@ -268,18 +267,17 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         epds: searches.Positions,
         samples: searches.Samples = 0,
     ) -> dict[str, SearchResult]:
-        """The searches of these positions that are stored, by EPD; absent ones are left out.
+        """Return the stored searches of these positions, by EPD; missing ones are left out.
 
         Args:
             engine: the engine's identity.
             limit: a `SearchLimit`, or its text.
-            multipv: the MultiPV asked for.
+            multipv: the MultiPV of the searches.
             epds: the positions, without clocks.
-            samples: with what was played in so many searches, where that is stored. 0: without.
+            samples: with the moves played in so many searches, if they are stored. 0: without.
 
         Raises:
-            ValueError: a key that is none.
-            StoreError: a store that is closed or damaged, or a row that is not what `put` writes.
+            StoreError: a store that is closed or damaged, or a row that `put` does not write.
         """
         asked = dict.fromkeys(epds)
         wanted = list(asked)
@@ -297,7 +295,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
                 marks = ",".join("?" * len(chunk))
                 for epd, *row in db.execute(f"{query} AND epd IN ({marks})", (*key, *chunk)):
                     try:
-                        if epd not in asked:  # an index that is damaged finds other rows
+                        if epd not in asked:  # a damaged index finds other rows
                             raise ValueError("a position that was not asked for")
                         results[epd] = searches.decode(multipv, samples, *row)
                     except ValueError as err:
@@ -308,7 +306,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
 
     @public
     def engines(self) -> list[str]:
-        """The identities of the engines with at least one search, in alphabetical order."""
+        """Return the identities of the engines with at least one search, in alphabetical order."""
         with self._database() as db:
             rows = db.execute(
                 "SELECT name FROM engines WHERE EXISTS "
@@ -318,26 +316,25 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
 
     @public
     def __len__(self) -> int:
-        """The number of searches."""
+        """Return the number of searches."""
         with self._database() as db:
             return int(db.execute("SELECT count(*) FROM searches").fetchone()[0])
 
     def __bool__(self) -> bool:
-        """True: an empty store is a store."""
+        """Return True: an empty store is a store."""
         return True
 
     @public
     def export(self, path: checks.FilePath, keys: _Keys | None = None) -> None:
-        """Writes a compact copy: one file without journals, the same bytes for the same content.
+        """Write a compact copy: one file without journals, the same bytes for the same content.
 
         The file appears under its name only when it is complete, in place of an older one.
 
         Args:
             path: the file to write; not the store itself, nor a store that is open for writing.
-            keys: the (engine, limit, multipv, epd) to keep, with all that was played there; None keeps all.
+            keys: the (engine, limit, multipv, epd) to keep, with all moves played there; None keeps all.
 
         Raises:
-            ValueError: a path or keys that are none.
             StoreError: the copy cannot be written, or a key is not in the store.
         """
         target = Path(path).absolute()
@@ -366,7 +363,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
                 raise StoreError(f"expected to write {path!s}, got {err}") from err
 
     def close(self) -> None:
-        """Closes the store; again is harmless."""
+        """Close the store; calling it again is harmless."""
         with self._lock:
             db, self._db = self._db, None
             if db is not None:
@@ -383,7 +380,7 @@ def _text(value: Any, name: str) -> str:
 
 
 def _keys(value: Any, name: str) -> list[tuple[str, str, int, str]]:
-    """Different keys, sorted, with their limits as text."""
+    """Return the different keys, sorted, with their limits as text."""
     try:
         given = [(engine, limit, multipv, epd) for engine, limit, multipv, epd in value]
     except (TypeError, ValueError):
@@ -419,7 +416,7 @@ def _has_plays(db: sqlite3.Connection) -> bool:
 
 
 def _insert(db: sqlite3.Connection, table: str, engine: object, budget: object, *rest: object) -> None:
-    """Adds a row of a table, with engine and limit by name, where its key is not there yet."""
+    """Add a row to a table, with engine and limit by name, unless its key is already there."""
     if table == "plays":
         db.execute(_PLAYS)
     db.execute("INSERT OR IGNORE INTO engines (name) VALUES (?)", (engine,))
@@ -432,7 +429,7 @@ def _insert(db: sqlite3.Connection, table: str, engine: object, budget: object, 
 
 
 def _write_copy(path: Path, rows: dict[str, _Rows]) -> None:
-    """A fresh store with these rows of tables (engine and limit by name), in the order given."""
+    """Write a new store with these rows of tables (engine and limit by name), in the given order."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
         copy.execute("PRAGMA journal_mode=DELETE")
         copy.execute("BEGIN")
@@ -445,16 +442,16 @@ def _write_copy(path: Path, rows: dict[str, _Rows]) -> None:
 
 
 def _has_journal(path: str | os.PathLike[str]) -> bool:
-    """Whether a write-ahead journal with content stands beside the file."""
+    """Return whether a write-ahead journal with content stands beside the file."""
     with contextlib.suppress(OSError):
         return os.stat(f"{os.fspath(path)}-wal").st_size > 0
     return False
 
 
 def refuse_journal_of_several(path: str | os.PathLike[str]) -> None:
-    """Refuses a journal beside a database that names a file: SQLite would read that, and remove it.
+    """Raise for a journal beside a database that names a file: SQLite would read that file, and remove it.
 
-    It is how a transaction of several databases is told, which none of ours is.
+    Such a journal belongs to a transaction of several databases, which ours never are.
 
     Raises:
         sqlite3.DatabaseError: there is such a journal.
@@ -466,12 +463,12 @@ def refuse_journal_of_several(path: str | os.PathLike[str]) -> None:
 
 
 def first_strange(db: sqlite3.Connection, *statements: str, optional: Sequence[str] = ()) -> str | None:
-    """The name of something that a database has or lacks, unlike one that our statements make; None if none.
+    """Return the name of an entry of a database that differs from our statements' tables; None if none does.
 
     Args:
         db: the database.
-        statements: what makes tables that must be there.
-        optional: what makes tables that may be there.
+        statements: the statements of tables that must be there.
+        optional: the statements of tables that may be there.
 
     Raises:
         sqlite3.Error: the file is damaged.
@@ -483,7 +480,7 @@ def first_strange(db: sqlite3.Connection, *statements: str, optional: Sequence[s
 
 @functools.cache
 def _made(*statements: str) -> frozenset[tuple[str, str, str, str | None]]:
-    """What a database lists that the statements have made."""
+    """Return SQLite's listing of a database that the statements make."""
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
         for statement in statements:
             db.executescript(statement)

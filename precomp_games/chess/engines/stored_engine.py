@@ -1,4 +1,4 @@
-"""Searches through a store: what is there is read, what is missing is searched and stored."""
+"""Searches through a store: stored results are read, missing ones are searched and stored."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _Key = tuple[str, SearchLimit, int, int]  # position, limit, MultiPV, samples
 class StoredEngine(Shown):
     """An engine that searches a position once per limit and MultiPV, ever.
 
-    Every search is in the store before the next result is looked at, so a run that is killed loses
-    none that was finished. Without a pool only stored searches are available. One that is sent to another
-    process opens the same store there, with a pool of its own, and without `on_search`.
+    Every search is stored before the next result is read, so a run that is killed loses no finished search.
+    Without a pool only stored searches are available. Unpickled in another process, it opens the same store,
+    with a pool of its own, and without `on_search`.
 
     Args:
-        store: where searches are looked up and kept.
-        pool: what searches the missing ones; None to read the store only.
-        engine_id: whose searches to read where there is no pool; None for the only engine in
-            the store.
-        on_search: called with the number of searches so far after each.
+        store: the store that is read and written.
+        pool: the engines that search missing positions; None: only read the store.
+        engine_id: the engine whose searches are read if there is no pool; None: the only engine in the
+            store.
+        on_search: called after each search with their number so far.
 
     Attributes:
         engine_id: the store's key for the engine.
-        searches: searches done by the pool for this object.
-        hits: positions answered without a search, distinct ones in each call.
+        searches: number of searches by the pool for this object.
+        hits: number of positions answered without a search, distinct ones in each call.
         record: None, or a set to which the store's key (engine, limit, multipv, epd) of everything
-            asked for is added: what a run needs, whether searched or stored.
+            asked for is added, whether searched or stored: the keys that a run needs.
 
     Raises:
-        ValueError: an `engine_id` that is not the pool's, or an argument of another kind.
+        ValueError: an `engine_id` that is not the pool's.
         EngineError: no pool, and the store does not settle which engine is meant.
     """
 
@@ -88,20 +88,20 @@ class StoredEngine(Shown):
         multipv: searches.Multipv,
         samples: searches.Samples = 0,
     ) -> list[SearchResult]:
-        """The search of each position, in the order asked; a position asked twice is searched once.
+        """Return the search of each position, in the given order; repeated positions are searched once.
 
         Args:
             epds: positions without clocks, each with a legal move.
             limit: for each position.
-            multipv: how many lines, 1 or more; a position with fewer legal moves has fewer.
-            samples: in how many fresh searches it is seen what the engine plays (see `EnginePool.search`);
-                what another number of them played is another result. 0: only its lines are asked for.
+            multipv: number of lines; a position with fewer legal moves has fewer.
+            samples: number of fresh searches that record the engine's move (see `EnginePool.search`); results
+                of different numbers are stored separately. 0: only its lines are wanted.
 
         Raises:
-            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched.
+            ValueError: a position, limit, MultiPV or number of samples that cannot be searched.
             EngineError: a search failed, or is not in the store and there is no engine; or the store cannot
                 be read or written.
-            OutOfTimeError: time is up (`deadline`); what was finished by then is stored.
+            OutOfTimeError: time is up (`deadline`); finished searches are stored.
         """
         kind = (limit, multipv, samples)
         distinct = list(dict.fromkeys(epds))
@@ -160,15 +160,15 @@ def check_scores(
     name: str,
     otherwise: str = "an opponent may also play what its engine answers, 'bestmove' or 'game'",
 ) -> StoredEngine:
-    """A `StoredEngine`, or what searches as one does, whose scores are those of what it plays.
+    """Return a `StoredEngine`, or an alike, whose scores are those of the moves that it plays.
 
     Args:
-        value: what was given.
-        name: the argument.
-        otherwise: where a weakened engine has a place, for the error.
+        value: the given value.
+        name: the argument's name.
+        otherwise: advice on where a weakened engine can be used, for the error.
 
     Raises:
-        ValueError: it is none, or has options by which it plays other moves than its scores say.
+        ValueError: another kind of value, or options that make it play other moves than its scores say.
     """
     engine: StoredEngine = _searches(value, name)
     if option := searches.weakened_by(engine.engine_id):
@@ -181,7 +181,7 @@ def check_scores(
 
 
 def searches_to_see(engine: StoredEngine, samples: int) -> int:
-    """How often an engine is asked to see what it plays: once where it does not draw its moves."""
+    """Return how often to ask an engine for its move: once if it does not draw its moves."""
     return samples if searches.weakened_by(engine.engine_id) else 1
 
 
@@ -193,6 +193,6 @@ def _searches(value: Any, name: str) -> Any:
 
 
 EngineLike = Annotated[StoredEngine, checks.Check(_searches)]
-"""A `StoredEngine`, or what searches as one does."""
+"""A `StoredEngine`, or an object that searches like one."""
 ScoringEngine = Annotated[StoredEngine, checks.Check(check_scores)]
-"""The same, where scores are read: they must be those of what it plays."""
+"""A `StoredEngine` whose scores are read: they must be those of the moves that it plays."""

@@ -1,8 +1,8 @@
-"""What talks to UCI engines: python-chess's protocol, with a strict, quick search and an end for good.
+"""UCI engines: python-chess's protocol, with a strict and quick search and a sure end.
 
-`SearchReport` is the reading of one search's output, apart from processes; `SearchCommand` sends
-the search and feeds it; `EngineProcess` is python-chess's process and protocol with a way to kill it
-for good; `EngineThread` is where engines are talked to, by all who do.
+`SearchReport` reads one search's output, apart from processes; `SearchCommand` sends the search and passes
+the output on; `EngineProcess` is python-chess's process and protocol with a way to kill it for good;
+`EngineThread` is the thread in which all users talk to engines.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from precomp_games.chess.engines import searches
 from precomp_games.chess.engines.searches import Line, Question, SearchLimit, SearchResult, Turn, line_of
 
 BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
-MAX_LINE_BYTES = 1 << 20  # an engine that writes on without a line break is not one
-MAX_UNKNOWN_LINES = 10_000  # UCI lets an engine write what a GUI does not know, within reason
-EXCESS = 20  # times the node limit, and a million more: an engine that goes on so far does not heed it
+MAX_LINE_BYTES = 1 << 20  # output without a line break beyond this is no UCI engine's
+MAX_UNKNOWN_LINES = 10_000  # UCI lets an engine write lines that a GUI does not know, within reason
+EXCESS = 20  # times the node limit, and a million more: an engine beyond that does not keep the limit
 EXHAUSTED_DEPTH = 60  # plies; engines stop by themselves somewhere above this
 QUIT_SECONDS = 1.0
-COUNT_SECONDS = 5.0  # an engine that has reported lines for so long, and no nodes, reports none
-DEEPER = 10  # plies beyond a limit of depth: an engine that goes on so far does not heed it
+COUNT_SECONDS = 5.0  # an engine that reports lines for so long, and no nodes, reports none at all
+DEEPER = 10  # plies beyond a limit of depth: an engine beyond that does not keep the limit
 KILL_SECONDS = 5.0
 
 _T = TypeVar("_T")
-_RANGES = {  # least and most of each number that is read
+_RANGES = {  # least and greatest value of each number that is read
     "depth": (0, searches.MAX_DEPTH),
     "multipv": (1, searches.MAX_MULTIPV),
     "nodes": (0, searches.MAX_NODES),
@@ -49,36 +49,36 @@ _SKIPPED = frozenset({"seldepth", "nps", "hashfull", "tbhits", "time", "cpuload"
 
 
 class BadOutput(Exception):
-    """The engine's answer is not what UCI says; the text names what came."""
+    """The engine's answer is not UCI; the text quotes it."""
 
 
 class TooFewLines(BadOutput):
-    """The limit ended the search amid its first iteration: a longer search has more."""
+    """The limit ended the search during its first iteration: a longer search has more lines."""
 
 
 class NoNodes(BadOutput):
-    """The engine does not report nodes, so that nobody knows whether it heeds a limit of them."""
+    """The engine does not report nodes, so it is unknown whether it keeps a limit of them."""
 
 
 class NoScores(BadOutput):
-    """The engine answers its move alone, where its lines are asked for."""
+    """The engine gives only its move, where its lines are wanted."""
 
 
 class EngineProcess(chess.engine.UciProtocol):
-    """One engine process."""
+    """An engine process."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.multipv: int | None = None  # what the engine was last told
-        self.turn: Turn | None = None  # the last one that it has searched, where it plays a game
+        self.multipv: int | None = None  # as last set
+        self.turn: Turn | None = None  # the last one that it has searched, in a game
         self._said: collections.deque[str] = collections.deque(maxlen=3)
 
     async def ask(self, command: chess.engine.BaseCommand[_T]) -> _T:
-        """Runs a command and waits for its result."""
+        """Run a command and wait for its result."""
         return await self.communicate(lambda _: command)
 
     async def set_options(self, options: Mapping[str, str | int | bool]) -> str:
-        """Sets the options and returns the engine's identity."""
+        """Set the options and return the engine's identity."""
         if not self.id.get("name", "").strip():
             raise chess.engine.EngineError("no 'id name', without which searches have no key")
         name = one_line(self.id["name"])
@@ -87,7 +87,7 @@ class EngineProcess(chess.engine.UciProtocol):
             raise chess.engine.EngineError(
                 f"no option {lacking[0]!r} (it has: {', '.join(sorted(self.options))})"
             )
-        base = chess.engine.UciOptionMap(BASE_OPTIONS.items())  # which knows names in capitals and without
+        base = chess.engine.UciOptionMap(BASE_OPTIONS.items())  # names in any case
         settings = chess.engine.UciOptionMap[str | int | bool | None](options.items())
         for option, usual in {**base, "UCI_AnalyzeMode": True}.items():
             if option in self.options:
@@ -107,17 +107,17 @@ class EngineProcess(chess.engine.UciProtocol):
         return f"{name} [{', '.join(different)}]" if different else name
 
     def remember(self, line: str) -> None:
-        """Keeps a line for error messages."""
+        """Keep a line for error messages."""
         self._said.append(line[:200])
 
     def last_words(self) -> str:
-        """What the engine last wrote outside the protocol, as a part of an error message."""
+        """Return the engine's last output outside the protocol, as a part of an error message."""
         return f" (it wrote: {' / '.join(self._said)!r})" if self._said else ""
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        """Takes in what the engine wrote, and kills one that writes on without a line break."""
-        # Replaces python-chess's, which copies the rest of the buffer for every line, and logs a
-        # warning for what is no UTF-8, and for all that is said on the other pipe.
+        """Read the engine's output, and kill an engine that writes on without a line break."""
+        # Replaces python-chess's method, which copies the rest of the buffer for every line, and logs a
+        # warning for output that is not UTF-8, and for everything on the other pipe.
         buffer = self.buffer[fd]
         buffer.extend(data.encode() if isinstance(data, str) else data)
         *lines, rest = buffer.split(b"\n")
@@ -131,7 +131,7 @@ class EngineProcess(chess.engine.UciProtocol):
             self.signal_kill()
 
     def signal_kill(self) -> None:
-        """Sends SIGKILL to the engine and what it started, which ends a stopped process too."""
+        """Send SIGKILL to the engine and its child processes, which ends a stopped process too."""
         if (transport := self.transport) is None:
             return
         if transport.get_returncode() is None:
@@ -140,32 +140,32 @@ class EngineProcess(chess.engine.UciProtocol):
         transport.close()
 
     async def kill(self) -> None:
-        """Kills the process and waits until it is gone."""
+        """Kill the process and wait until it is gone."""
         self.signal_kill()
         await asyncio.wait([self.returncode], timeout=KILL_SECONDS)
 
     async def quit_or_kill(self) -> None:
-        """Asks the engine to end, and kills it where it does not within a second."""
+        """Ask the engine to end, and kill it if it does not within a second."""
         try:
             if not self.returncode.done():
                 self.send_line("quit")
                 await asyncio.wait([self.returncode], timeout=QUIT_SECONDS)
-        finally:  # also where this is cancelled: a transport that is left open outlives its loop
+        finally:  # also if this is cancelled: a transport that is left open outlives its loop
             await self.kill()
 
 
 class EngineThread:
-    """A thread in which engines are talked to, by an event loop.
+    """A thread with an event loop, in which all communication with engines takes place.
 
     Attributes:
         loop: the event loop.
-        engines: those that there are, which are looked at in the thread alone.
+        engines: the engines, used in the thread only.
     """
 
     def __init__(self, name: str, places: int) -> None:
         self.engines: list[EngineProcess | None] = [None] * places
         self.loop = asyncio.new_event_loop()
-        # Callbacks of processes that we killed are no news; failures reach the caller as errors.
+        # Errors in callbacks of killed processes are ignored; failures reach the caller as errors.
         self.loop.set_exception_handler(lambda loop, context: None)
         self._end: concurrent.futures.Future[None] | None = None
         self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
@@ -173,28 +173,28 @@ class EngineThread:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread runs; it does not in a forked child, whose engines are its parent's."""
+        """Return whether the thread runs; it does not in a forked child, whose engines are its parent's."""
         return self._thread.is_alive()
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """The result of some work in the thread."""
+        """Run a coroutine in the thread and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
     def call(self, function: Callable[..., object], *arguments: object) -> None:
-        """Has a function called in the thread, unless that has ended."""
+        """Call a function in the thread, unless the thread has ended."""
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(function, *arguments)
 
     def end(self) -> None:
-        """Cancels what runs, ends all engines and the thread; after an interrupt it may be called again."""
+        """Cancel all tasks, end all engines and the thread; after an interrupt it may be called again."""
         if not self.is_alive:
             return
 
         async def finish() -> None:
             others = asyncio.all_tasks() - {asyncio.current_task()}
             for task in others:
-                # Cancelled once: what ends its engines is not to be cut short. What asyncio does goes on,
-                # or it would wait for good for a process whose pipes are not connected.
+                # Cancelled once: a task that ends its engines must not be interrupted. asyncio's own tasks
+                # go on, or it would wait for good for a process whose pipes are not connected.
                 if not task.cancelling() and not _of_asyncio(task):
                     task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
@@ -202,7 +202,7 @@ class EngineThread:
             self.engines[:] = [None] * len(self.engines)
 
         def stop() -> None:
-            for engine in filter(None, self.engines):  # which there was no time for
+            for engine in filter(None, self.engines):  # those for which there was no time
                 engine.signal_kill()
             self.loop.stop()
 
@@ -222,14 +222,14 @@ def _of_asyncio(task: asyncio.Task[Any]) -> bool:
 
 
 class SyncCommand(chess.engine.BaseCommand[None]):
-    """Waits until the engine has taken in everything sent before."""
+    """Waits until the engine has read everything sent before."""
 
     def start(self) -> None:
-        """Asks the engine."""
+        """Ask the engine."""
         self._engine.send_line("isready")
 
     def line_received(self, line: str) -> None:
-        """Ends with the answer."""
+        """End with the answer."""
         if line.strip() == "readyok" and not self.result.done():
             self.result.set_result(None)
             self.set_finished()
@@ -240,12 +240,12 @@ class SearchReport:
 
     An iteration counts when all its lines have come, exact (no bounds), of one depth and with
     different first moves, and a line of a greater depth has come after them: the last report of an
-    interrupted search carries the new depth over old scores. Where only one depth was reported in
-    all, there is nothing older to fall back on, and it counts. A limit of depth interrupts nothing, so
-    that the last iteration counts.
+    interrupted search carries the new depth over old scores. If only one depth was reported in all,
+    nothing older exists, and it counts. A limit of depth interrupts nothing, so the last iteration
+    counts.
 
     Args:
-        lines: how many lines there must be: the smaller of MultiPV and the number of legal moves.
+        lines: number of lines that there must be: the smaller of MultiPV and the number of legal moves.
     """
 
     def __init__(self, lines: int) -> None:
@@ -261,11 +261,11 @@ class SearchReport:
         self._first_depth = 0
 
     def info(self, tokens: Sequence[str]) -> None:
-        """Takes in the words of an `info` line, "info" included.
+        """Read the words of an `info` line, "info" included.
 
         Raises:
-            ValueError, IndexError: it is malformed, which an engine may do that says what we do not know.
-            BadOutput: it has a number that nothing can mean.
+            ValueError, IndexError: it is malformed, or of an unknown kind, which UCI allows.
+            BadOutput: it has an impossible number.
         """
         depth, index, nodes = 0, 1, self.nodes
         cp: int | None = None
@@ -323,17 +323,17 @@ class SearchReport:
     def result(
         self, fen: str, best: str, limit: SearchLimit, play: bool = False, alone: bool = False
     ) -> SearchResult:
-        """The result of the finished search.
+        """Return the result of the finished search.
 
         Args:
             fen: the position, to check moves against.
             best: the move after "bestmove".
-            limit: what the engine was told.
-            play: the result says what the engine played, too.
-            alone: what the engine played does, if it reported no line.
+            limit: the limit of the search.
+            play: whether the result contains the engine's move as well.
+            alone: whether the engine's move is enough, if it reported no line.
 
         Raises:
-            NoNodes: there is a limit of nodes, and lines without any.
+            NoNodes: there is a limit of nodes, and lines without nodes.
             NoScores: there is a move, and no line.
             TooFewLines: lines are missing, and the engine had no time for more than the first iteration.
             BadOutput: moves that are illegal, lines that are missing, too few nodes, too little depth.
@@ -368,14 +368,14 @@ class SearchReport:
         return SearchResult(checked, depth, self.nodes, ((played, 1),) if play else ())
 
     def _exhausted(self, board: chess.Board, best: Line) -> bool:
-        """Whether an engine may stop before its limit: depth used up, mate proven, one move."""
+        """Return whether an engine may stop before its limit: depth used up, mate proven, one move."""
         if self.depth >= EXHAUSTED_DEPTH or sum(1 for _ in board.legal_moves) == 1:
             return True
         return best.mate is not None and self.depth >= 2 * abs(best.mate) - 1
 
 
 def _usual(board: chess.Board, text: str) -> str:
-    """A move as it is usually written, castling also where the king takes the rook; "" where it is none."""
+    """Return a move in usual notation, also castling written as king takes rook; "" if it is no move."""
     try:
         move = board.parse_uci(text.lower())
     except ValueError:
@@ -384,7 +384,7 @@ def _usual(board: chess.Board, text: str) -> str:
 
 
 def _number(name: str, text: str) -> int:
-    """A number of an `info` line; ValueError where there is none, BadOutput where it is nonsense."""
+    """Return a number of an `info` line; ValueError if it is no number, BadOutput if it is nonsense."""
     least, most = _RANGES[name]
     if len(text) > _LONGEST_NUMBER or not least <= (number := int(text)) <= most:
         raise BadOutput(f"{name} {text[:_LONGEST_NUMBER]!r} where a number from {least} to {most} can be")
@@ -392,7 +392,7 @@ def _number(name: str, text: str) -> int:
 
 
 class SearchCommand(chess.engine.BaseCommand[SearchResult]):
-    """One search of a position by the engine it is given to, in a new game or in the one it plays."""
+    """A search of a position by an engine, in a new game or in the game that it plays."""
 
     def __init__(self, engine: EngineProcess, question: Question) -> None:
         super().__init__(engine)
@@ -404,22 +404,22 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
         self._unknown = 0
 
     def start(self) -> None:
-        """Sends the search."""
+        """Send the search."""
         sent, asked = [], self._question
         if self._uci.multipv != asked.multipv and "MultiPV" in self._uci.options:
             sent.append(f"setoption name MultiPV value {asked.multipv}")
             self._uci.multipv = asked.multipv
-        # All in one write: an engine takes its input in order. The answer to isready parts the
-        # output of this search from anything that was still to come from earlier ones.
+        # All in one write: an engine reads its input in order. The answer to isready separates the
+        # output of this search from any that was still to come from earlier ones.
         if self._uci.turn is None or asked.turn is None or asked.turn.before != self._uci.turn:
             sent.append("ucinewgame")
         sent += ["isready", f"position {asked.position}", f"go {asked.limit.uci}"]
-        # A longer search than the game's is none of its turns.
+        # A search that is longer than the game's limit is not one of its turns.
         self._uci.turn = asked.turn if asked.turn is None or asked.turn.limit == asked.limit else None
         self._uci.send_line("\n".join(sent))
 
     def line_received(self, line: str) -> None:
-        """Reads a line of the answer, and ends with the last one, or where it can be none."""
+        """Read a line of the answer, and end with the last one, or with an impossible one."""
         tokens = line.split()
         if not tokens or self.result.done():
             return
@@ -430,7 +430,7 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
             self.set_finished()
 
     def _read(self, line: str, tokens: list[str]) -> None:
-        """Takes in a line; BadOutput, which ends the search, where it cannot be one of it."""
+        """Read a line; raise BadOutput, which ends the search, if it is impossible."""
         if not self._ready:
             self._ready = tokens == ["readyok"]
         elif tokens[0] == "info":
@@ -452,7 +452,7 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
             self._strange(line)
 
     def _check_heed(self, limit: SearchLimit) -> None:
-        """Refuses to wait for an engine that searches on beyond its limit, or for ever."""
+        """Raise BadOutput for an engine that searches on beyond its limit, or for ever."""
         report = self._report
         if limit.nodes and report.nodes > EXCESS * limit.nodes + 1_000_000:
             raise BadOutput(f"{report.nodes} nodes and no end, {limit.nodes} asked: no heed of node limits")
