@@ -1,28 +1,28 @@
-"""What an analyst's score is worth in games: an evaluation that is fitted to how they end.
+"""Calibrated evaluations: the expected score of a position by the analyst's score, fitted to games.
 
-A deep search's centipawns are not what shallow play makes of a position. Here the expected score of the side
-that prepares and is to move, when both sides play on as modelled, is
+A deep search's centipawns are not the results of shallow play. Here the expected score of the side that
+prepares and is to move, when both sides play on as modelled, is
 
     P = epsilon + (1 - 2 epsilon) / (1 + exp(-a - b cp / 400 - c sign(m) ln(1 + |m|))).
 
-cp is the score of the analyst's best line, cut at +-2000, where mates are too. m is what the mover has more
-on the board than the opponent, in pawns (knights and bishops 3, rooks 5, queens 9): of two positions with
-equal scores, the one that is ahead in material is easier to play. With b of at least 0, P grows with the
-score. Nothing else that was tried says more about games kept out: r, the number of pieces, the score of a
-shallower search. Nor has material been shown to; docs/chess_measured.md has the figures.
+cp is the score of the analyst's best line, cut at +-2000, mates included. m is the mover's lead in material,
+in pawns (knights and bishops 3, rooks 5, queens 9): of two positions with equal scores, the one that is
+ahead in material is easier to play. With b of at least 0, P grows with the score. No other feature that was
+tried improves the prediction of games kept out: r, the number of pieces, the score of a shallower search.
+Nor has material been shown to; docs/chess_measured.md has the figures.
 
-How far positions with equal features differ is fitted too. Let t^2 be the variance of true expected scores
-around P, and v that of a game's result around its position's. Then P is worth n0 = v / t^2 games: after n of
-them with total score T, (n0 P + T) / (n0 + n) is the best linear estimate (credibility theory's), which is
-what `confirmed_precomputation` takes as `prior_games`. Nothing but t^2 and v is assumed for that; it is what
-is expected, given the games, only if true scores have a Beta distribution and no game is drawn. Nor is n0
-fitted by a beta-binomial likelihood: draws, which vary less than wins and losses, would be taken for
-positions that do not differ. So t^2 and v are moments: products of the residuals of two games average to
-t^2. Coefficients have the greatest likelihood of a logistic regression in which n
-games count as n (n0 + 1) / (n0 + n) independent ones, plus a small ridge.
+The variation between positions with equal features is fitted too. Let t^2 be the variance of true expected
+scores around P, and v that of a game's result around its position's. Then P is worth n0 = v / t^2 games:
+after n of them with total score T, (n0 P + T) / (n0 + n) is the best linear estimate (credibility theory's),
+which `confirmed_precomputation` uses as `prior_games`. Only t^2 and v are assumed for that; it is the
+conditional expectation, given the games, only if true scores have a Beta distribution and no game is drawn.
+Nor is n0 fitted by a beta-binomial likelihood: draws, which vary less than wins and losses, would be taken
+for positions that do not differ. So t^2 and v are moments: products of the residuals of two games average to
+t^2. Coefficients maximize the likelihood of a logistic regression in which n games count as
+n (n0 + 1) / (n0 + n) independent ones, plus a small ridge.
 
-Games are played by both sides' policies from positions that were given (`played_samples`), by the rules of
-the game that these belong to, each with a random stream of its own.
+Games are played by both sides' policies from given positions (`played_samples`), by the rules of the
+positions' game, each with a random stream of its own.
 
 Cost: a fit takes some hundred passes over the samples.
 """
@@ -40,7 +40,7 @@ from typing import Annotated, Any
 import chess
 import numpy as np
 import numpy.typing as npt
-import scipy  # which imports `optimize` when that is used: half a second
+import scipy  # imports `optimize` when it is used: half a second
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
@@ -54,7 +54,7 @@ from precomp_games.policies.rows import PolicyLike, check_policies
 Floats = npt.NDArray[np.float64]
 
 GAMES = "games"
-"""What `CalibrationScope.plays` is where the results of games in a file were fitted."""
+"""Value of `CalibrationScope.plays` if the results of games in a file were fitted."""
 
 _FORMAT = "precomp-games calibration 1"
 _DATA = pathlib.Path(__file__).parent / "data"
@@ -69,21 +69,21 @@ _HINT = "Fit an evaluation for these settings with precomp-games calibrate."
 
 _EPSILON = 0.005
 _MOST_CP = 2000.0
-# a, b and c: names, and what they may be.
+# a, b and c: names, and ranges.
 _COEFFICIENTS = {"constant": (-100.0, 100.0), "score": (0.0, 100.0), "material": (-100.0, 100.0)}
-_RIDGE = 0.05  # times the sum of squared coefficients: a penalty of a few games, where data do not say
-_PRIOR_GAMES = (0.5, 100.0)  # the least and the largest n0: beyond them data say nothing
-_PASSES = 4  # each with the last one's n0
+_RIDGE = 0.05  # times the sum of squared coefficients: a penalty of a few games, if data are scarce
+_PRIOR_GAMES = (0.5, 100.0)  # the least and the largest n0: data cannot show more
+_PASSES = 4  # each with the n0 of the one before
 
 SPREAD = np.array([0.7, 0.4, 0.2])
-"""How far the coefficients are elsewhere from where they were fitted: standard deviations of a prior."""
+"""Variation of the coefficients between settings: standard deviations of a prior."""
 
 _PAWNS = (1, 3, 3, 5, 9)  # of a pawn, a knight, a bishop, a rook and a queen
-_STREAMS = int.from_bytes(b"samples", "big")  # the spawn key that sets these games' streams apart
+_STREAMS = int.from_bytes(b"samples", "big")  # the spawn key of these games' random streams
 
 
 def material(board: chess.Board) -> int:
-    """What the side to move has more on the board than the other one, in pawns."""
+    """Return the lead in material of the side to move, in pawns."""
     ours, theirs = board.occupied_co[board.turn], board.occupied_co[not board.turn]
     pieces = (board.pawns, board.knights, board.bishops, board.rooks, board.queens)
     return sum(
@@ -94,14 +94,14 @@ def material(board: chess.Board) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class CalibrationSample:
-    """A position, and how games from it ended.
+    """A position, with the results of games from it.
 
     Attributes:
       line: The analyst's best line.
-      material: What the side to move has more on the board than the other one, in pawns.
+      material: The lead in material of the side to move, in pawns.
       opponent_temperature_cp: r.
-      wins, draws, losses: How many games ended so for the side to move.
-      setting: What the position comes from, to keep whole settings out.
+      wins, draws, losses: Numbers of games, for the side to move.
+      setting: Origin of the position, to keep whole settings out.
     """
 
     line: Line
@@ -114,12 +114,12 @@ class CalibrationSample:
 
     @property
     def games(self) -> int:
-        """How many."""
+        """Number of games."""
         return self.wins + self.draws + self.losses
 
     @property
     def score(self) -> float:
-        """Their total."""
+        """Total score of the games."""
         return self.wins + 0.5 * self.draws
 
 
@@ -134,21 +134,21 @@ def played_samples(
     setting: str = "",
     min_probability: float = 1e-9,
 ) -> list[CalibrationSample]:
-    """Plays games from positions, and has them searched.
+    """Play games from positions, and search the positions.
 
     Args:
-      states: where games begin; they stay as they are.
-      sigma: what both sides play, one policy or a pair, e.g. `PreparationPolicies.sigma`.
-      evaluation: whose search gives the line, e.g. `PreparationPolicies.leaf_value`.
-      opponent_temperature_cp: r, as it is told of the samples.
-      games: how many from each position.
+      states: start positions of the games; they are not changed.
+      sigma: both sides' policies, one policy or a pair, e.g. `PreparationPolicies.sigma`.
+      evaluation: its search gives the line, e.g. `PreparationPolicies.leaf_value`.
+      opponent_temperature_cp: r, which is recorded in the samples.
+      games: number of games from each position.
       seed: of the games.
-      setting: what the samples are told to come from.
-      min_probability: less likely moves are not played, as in preparations.
+      setting: origin of the samples, which is recorded in them.
+      min_probability: less likely moves are pruned, as in preparations.
 
     Raises:
       ValueError: a policy does not answer as it should.
-      EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
+      EngineError: an engine fails, or there are only stored searches and one is missing.
     """
     streams = [
         np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, k)))
@@ -160,7 +160,7 @@ def played_samples(
         streams,
         min_probability=min_probability,
     )
-    states = states[: max(1, len(ends) // games)]  # as far as there was time for games
+    states = states[: max(1, len(ends) // games)]  # those with games, if time was short
     epds = [state.epd for state in states]
     results = evaluation.engine.search(epds, evaluation.limit, evaluation.multipv)
     samples = []
@@ -176,15 +176,15 @@ def played_samples(
 @public
 @dataclasses.dataclass(frozen=True)
 class CalibrationScope:
-    """What a fit holds for.
+    """The settings for which a fit holds.
 
     Attributes:
       engine: The engine's name, without its options.
       analyst, opponent: Limits of their searches, as text.
       multipv: Lines of the analyst's searches.
-      top_k, plays: How the opponent plays, see `EnginePolicy`; plays is `GAMES` where the results are those
-        of games in a file, of which only the analyst's searches matter.
-      least_r, most_r: The opponent's temperatures, in centipawns.
+      top_k, plays: The opponent's play, see `EnginePolicy`; plays is `GAMES` if the results are those of
+        games in a file, for which only the analyst's searches matter.
+      least_r, most_r: Range of the opponent's temperatures, in centipawns.
     """
 
     engine: str
@@ -197,7 +197,7 @@ class CalibrationScope:
     most_r: float
 
     def __post_init__(self) -> None:
-        """Checks the scope."""
+        """Check the scope."""
         object.__setattr__(self, "most_r", checks.check_number(self.most_r, "most_r", least=self.least_r))
 
 
@@ -219,8 +219,8 @@ class CalibratedUtility:
 
     Attributes:
       coefficients: a, b and c, see the module.
-      prior_games: n0, how many games a value is worth.
-      made_for: What they hold for.
+      prior_games: n0, number of games that a value is worth.
+      made_for: Settings for which they hold.
     """
 
     coefficients: Annotated[tuple[float, ...], checks.Check(_coefficients)]
@@ -228,20 +228,20 @@ class CalibratedUtility:
     made_for: CalibrationScope
 
     def mover_utility(self, line: Line, board: chess.Board, beside: float = 0.0) -> float:
-        """See `ScoreUtility`; always inside (0, 1). `beside` is added to z: what else is known."""
+        """Return utility, see `ScoreUtility`, in (0, 1); `beside`, further knowledge, is added to z."""
         return self.expected(line, material(board), beside)
 
     def expected(self, line: Line, ahead: int, beside: float = 0.0) -> float:
-        """The same, by how far the mover is ahead in `material`."""
+        """Return the same value, given the mover's lead in `material`."""
         terms = zip(self.coefficients, score_features(line, ahead), strict=True)
         return float(expected_score(beside + sum(weight * feature for weight, feature in terms))[0])
 
     def misfits(self, settings: Any, engine_id: str) -> list[str]:
-        """Sentences that say where settings are others than those of the fit; none where all is well.
+        """Return sentences on how settings differ from those of the fit; none if they agree.
 
         Args:
           settings: `PreparationSettings`.
-          engine_id: the analyst's, as `StoredEngine` has it.
+          engine_id: the analyst's, as in `StoredEngine`.
         """
         fitted, given = self.made_for, _scope(settings, engine_id, settings.opponent_temperatures_cp)
         people, named = fitted.plays == GAMES, bool(settings.opponent)
@@ -251,7 +251,7 @@ class CalibratedUtility:
             *[("the opponent's", fitted.opponent, given.opponent)] * (not people and not named),
             ("MultiPV", fitted.multipv, given.multipv),
             *[("top_k =", fitted.top_k, given.top_k)] * (not people and not named),
-            # What plays may be named by a spec, as people and books are.
+            # The opponent may be named by a spec, as people and books are.
             *[("an opponent that plays", fitted.plays, settings.opponent or given.plays)]
             * (not people or not named),
         ]
@@ -271,20 +271,20 @@ class CalibratedUtility:
 
 
 def _scope(settings: Any, engine_id: str, temperatures: Iterable[float]) -> CalibrationScope:
-    """What a fit with these settings holds for, at these r."""
+    """Return the scope of a fit with these settings, at these r."""
     searched = (str(settings.analyst_limit), str(settings.opponent_limit), settings.multipv)
     plays, known = (settings.top_k, settings.opponent_plays), list(temperatures)
     return CalibrationScope(engine_id.partition(" [")[0], *searched, *plays, min(known), max(known))
 
 
 def score_features(line: Line, ahead: int) -> tuple[float, float, float]:
-    """What the coefficients are multiplied by."""
+    """Return the features that the coefficients multiply."""
     cp = min(max(float(centipawns(line)), -_MOST_CP), _MOST_CP)
     return 1.0, cp / 400.0, math.copysign(math.log1p(abs(ahead)), ahead)
 
 
 def expected_score(z: Any) -> tuple[Any, Any]:
-    """(P, dP / dz)."""
+    """Return (P, dP / dz)."""
     p = scipy.special.expit(z)
     return _EPSILON + (1.0 - 2.0 * _EPSILON) * p, (1.0 - 2.0 * _EPSILON) * p * (1.0 - p)
 
@@ -293,13 +293,13 @@ def expected_score(z: Any) -> tuple[Any, Any]:
 def fit_calibration(
     samples: Iterable[CalibrationSample], settings: Any, engine_id: str, *, of_games: bool = False
 ) -> CalibratedUtility:
-    """The fit of the greatest likelihood.
+    """Return the fit of maximum likelihood.
 
     Args:
-      samples: positions and games. Some positions must have two games or more, since one says nothing about
-        how far positions differ.
+      samples: positions and games. Some positions must have two games or more, since one game shows nothing
+        of the variation between positions.
       settings: the `PreparationSettings` of the searches and the games; their side and r do not matter.
-      engine_id: the analyst's, as `StoredEngine` has it.
+      engine_id: the analyst's, as in `StoredEngine`.
       of_games: whether the samples are of games in a file, and not of both sides' play as modelled.
 
     Raises:
@@ -330,14 +330,14 @@ def after_games(
     scores: Sequence[float],
     beside: Sequence[float] | float = 0.0,
 ) -> CalibratedUtility:
-    """A fit that has seen other games: the most likely coefficients, with the fit's as a prior's mean.
+    """Update a fit by other games: the most likely coefficients, with the fit's as a prior's mean.
 
     Args:
       calibration: the fit.
-      positions: in each game, one where the preparing side was to move: the analyst's best line, and how far
-        that side was ahead in `material`.
-      scores: of these games, that side's.
-      beside: what else is known of each of the positions, which is added to z.
+      positions: in each game, one where the preparing side was to move: the analyst's best line, and that
+        side's lead in `material`.
+      scores: that side's scores in these games.
+      beside: further knowledge of each of the positions, which is added to z.
     """
     features = np.array([score_features(line, ahead) for line, ahead in positions]).reshape(-1, 3)
     start, ones = np.array(calibration.coefficients), np.ones(len(scores))
@@ -353,9 +353,9 @@ def _regression(
     spread: Floats | None = None,
     beside: Floats | float = 0.0,
 ) -> Floats:
-    """The coefficients of the greatest likelihood, draws being half a win and half a loss.
+    """Return the coefficients of maximum likelihood, a draw being half a win and half a loss.
 
-    spread: how far each may be from `start`, as standard deviations of a prior. None: anywhere.
+    spread: standard deviations of a prior around `start`. None: no prior.
     beside: is added to z.
     """
     center = np.zeros(len(start)) if spread is None else start
@@ -375,7 +375,7 @@ def _regression(
 
 
 def _credibility(games: Floats, scores: Floats, squares: Floats, p: Floats) -> float:
-    """n0, of games with these sums of scores and of their squares, where P was expected."""
+    """Return n0, given sums of games' scores and of their squares, and the expected P."""
     residuals = scores - games * p
     own = squares - 2.0 * p * scores + games * p**2  # products of a residual with itself
     between = float((residuals**2 - own).sum() / (games * (games - 1.0)).sum())
@@ -387,15 +387,15 @@ def _credibility(games: Floats, scores: Floats, squares: Floats, p: Floats) -> f
 def save_calibration(
     calibration: CalibratedUtility, path: str | os.PathLike[str], evidence: Mapping[str, Any] | None = None
 ) -> None:
-    """Writes a fit as JSON, replacing `path` atomically.
+    """Write a fit as JSON, replacing `path` atomically.
 
     Args:
       calibration: the fit.
       path: the file.
-      evidence: what is to stand beside it for people, as JSON has it: data, errors on games kept out.
+      evidence: information for people to write beside it, for JSON: data, errors on games kept out.
 
     Raises:
-      ValueError: evidence that JSON does not have.
+      ValueError: evidence that JSON cannot represent.
       OSError: as `atomic_write`.
     """
     fit = as_json(calibration) | {"evidence": dict(evidence or {})}
@@ -404,7 +404,7 @@ def save_calibration(
 
 
 def as_json(calibration: CalibratedUtility) -> dict[str, Any]:
-    """A fit as JSON has it, which `of_json` reads."""
+    """Return a fit for JSON, which `of_json` reads."""
     coefficients = dict(zip(_COEFFICIENTS, calibration.coefficients, strict=True))
     kept = {"made_for": dataclasses.asdict(calibration.made_for), "coefficients": coefficients}
     return {"format": _FORMAT, **kept, "prior_games": calibration.prior_games, "evidence": {}}
@@ -412,15 +412,15 @@ def as_json(calibration: CalibratedUtility) -> dict[str, Any]:
 
 @public
 def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUtility:
-    """Reads what `save_calibration` wrote, or one of the fits that are shipped.
+    """Read a fit that `save_calibration` wrote, or a shipped one.
 
     Args:
-      path: the file, which is not to be trusted: anything odd is refused. None: the fit for shallow searches
-        of Stockfish 15.1. "people" and "people_20000": those for games of grandmasters, by 5,000 and 20,000
+      path: the file, which is not trusted: anything odd is refused. None: the fit for shallow searches of
+        Stockfish 15.1. "people" and "people_20000": those for games of grandmasters, by 5,000 and 20,000
         nodes. "engines": that for games of Stockfish 15.1 under a clock, by 50,000.
 
     Raises:
-      ValueError: no path, or what is in the file is no calibration.
+      ValueError: the file is no calibration.
       OSError: the file cannot be read.
     """
     shipped = _SHIPPED.get(path) if path is None or isinstance(path, str) else None
@@ -432,12 +432,12 @@ def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUt
 
 
 def is_shipped(name: str) -> bool:
-    """Whether a calibration's name, "" for the default, is that of one that is shipped, and no file's."""
+    """Return whether a calibration's name, "" for the default, is that of a shipped one, and no file's."""
     return (name or None) in _SHIPPED
 
 
 def of_json(value: Any) -> CalibratedUtility:
-    """What stands in a file.
+    """Return the fit in a file's JSON.
 
     Raises:
       ValueError: it is no calibration.
@@ -454,7 +454,7 @@ def of_json(value: Any) -> CalibratedUtility:
 
 
 def _fields(value: Any, names: Iterable[str], what: str) -> dict[str, Any]:
-    """An object of JSON with exactly these names."""
+    """Return an object of JSON that must have exactly these names."""
     names = list(names)
     if not isinstance(value, dict) or set(value) != set(names):
         raise ValueError(f"expected {what} to have {', '.join(names)}, got {shown(value)}")

@@ -1,4 +1,4 @@
-"""How random a player is: the temperature r, in centipawns, that fits moves which were played best.
+"""Estimates the randomness of a player: the temperature r, in centipawns, that fits the moves played best.
 
 The model is that of `EnginePolicy`, with a floor, since no player keeps to an engine's k best moves: with
 probability 1 - epsilon a move is drawn by Softmax(cp / r) among the k best moves of the model's search, and
@@ -6,18 +6,18 @@ with probability epsilon, a lapse, it is any of the n legal moves, all equally l
 
     P(m) = (1 - epsilon) exp(cp_m / r) [m is among the k best] / sum_j exp(cp_j / r) + epsilon / n.
 
-r and epsilon are those of the greatest likelihood. The interval for r is that of the profile likelihood: all
-r whose likelihood, with the epsilon that is best for each, is so near to the greatest that a likelihood ratio
-test would not refuse them. It takes the model for true and moves for independent. What fits best among
-several k is the one with the greatest likelihood, each with searches at its own MultiPV.
+r and epsilon maximize the likelihood. The interval for r is that of the profile likelihood: all r whose
+likelihood, with the best epsilon for each, is so near to the maximum that a likelihood ratio test would not
+reject them. It assumes that the model is true and moves are independent. The best of several k is the one
+with the greatest likelihood, each with searches at its own MultiPV.
 
-How far it searches may be unknown, too: of several limits, the one with the greatest likelihood fits best. An
-engine of the model's kind never lapses, so more lapses than its neighbors' searches differ in say that none
-of them is it.
+The player's search limit may be unknown, too: of several limits, the one with the greatest likelihood fits
+best. An engine of the model's kind never lapses: if the lapses exceed the differences between searches of
+neighboring limits, none of them is the player.
 
-Nobody is one engine at one limit. `fit_engines` fits how often, at each move, a player is like each of
-several limits and temperatures, and when it lapses: weights of a mixture, whose likelihood is concave, by
-expectation and maximization.
+No person is one engine at one limit. `fit_engines` estimates how often, at each move, a player is like each
+of several limits and temperatures, and how often it lapses: weights of a mixture, whose likelihood is
+concave, by expectation and maximization.
 
 Cost: some 2,000 evaluations of the likelihood, each linear in the number of choices.
 """
@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # which imports `optimize` when that is used: half a second
+import scipy  # imports `optimize` when it is used: half a second
 
 from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.results import Result
@@ -40,12 +40,12 @@ from precomp_games.chess.model.engine_policies import centipawns
 
 Floats = npt.NDArray[np.float64]
 
-_LOWEST, _HIGHEST = 0.01, 1e5  # r that are looked at, in centipawns; beyond them nothing changes
+_LOWEST, _HIGHEST = 0.01, 1e5  # r that are tried, in centipawns; beyond them nothing changes
 _GRID = 36  # five a decade
 _HALVINGS = 30
 _STEPS = 1000  # of expectation and maximization
-_DIFFER = 0.02  # of moves: more lapses are no engine's of the model's kind
-_MOST_ENGINES = 8  # which a mixture has letters for
+_DIFFER = 0.02  # of moves: more lapses exclude an engine of the model's kind
+_MOST_ENGINES = 8  # for which a mixture has letters
 _LEAST_WEIGHT = 0.01  # of an engine in a mixture; the others take its place
 
 
@@ -55,9 +55,9 @@ class Choice:
 
     Attributes:
         scores_cp: of the k best moves, in centipawns, for the side to move.
-        played: which of them was played; None for a move that is not among them.
-        legal: how many legal moves there are.
-        count: how often it was played.
+        played: index of the move played; None for a move that is not among them.
+        legal: number of legal moves.
+        count: number of times it was played.
     """
 
     scores_cp: tuple[int, ...]
@@ -68,19 +68,19 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class OpponentFit(Result):
-    """What fits a player's moves best.
+    """The best fit to a player's moves.
 
     Attributes:
-        temperature_cp: r; `interval` says how well it is known.
-        interval: the least and the greatest r that the moves allow, 0.0 and infinity where there is none.
-        confidence: how often such an interval has the true r in it.
+        temperature_cp: r, with the uncertainty `interval`.
+        interval: the least and the greatest r that the moves allow, 0.0 and infinity if unbounded.
+        confidence: probability that such an interval contains the true r.
         lapse: epsilon.
-        top_k: the most moves that the model looked at.
+        top_k: the most moves that the model considered.
         log_likelihood: natural logarithm, of all moves together.
-        uniform_log_likelihood: the same of a player who draws any legal move.
-        moves: how many were fitted; those in positions with one legal move say nothing and are left out.
-        positions: in how many positions.
-        outside: how many of the moves are not among the k best.
+        uniform_log_likelihood: the same for a player who draws any legal move.
+        moves: number of moves fitted; those in positions with one legal move are uninformative, and left out.
+        positions: number of their positions.
+        outside: number of the moves that are not among the k best.
     """
 
     temperature_cp: float
@@ -96,25 +96,25 @@ class OpponentFit(Result):
 
     @property
     def bits(self) -> float:
-        """How much each move surprises the model, in bits."""
+        """Mean surprise of a move by the model, in bits."""
         return -self.log_likelihood / self.moves / math.log(2.0)
 
     @property
     def explained(self) -> bool:
-        """Whether an engine of the model's kind may have played so: it does not lapse."""
+        """Return whether an engine of the model's kind may have played so: it does not lapse."""
         return self.lapse <= _DIFFER
 
 
 def opponent_choices(
     engine: ScoringEngine, limit: SearchLimit, top_k: int, moves: Mapping[tuple[str, str], int]
 ) -> list[Choice]:
-    """What the model's engine says of moves that were played.
+    """Return the model's search of each move that was played.
 
     Args:
-        engine: the model's.
+        engine: the model's engine.
         limit: of its searches.
-        top_k: how many moves the model plays, and the MultiPV of its searches.
-        moves: how often each (position as EPD, move in UCI notation) was played.
+        top_k: number of moves that the model plays, and the MultiPV of its searches.
+        moves: number of times that each (position as EPD, move in UCI notation) was played.
 
     Raises:
         EngineError: a search failed.
@@ -133,14 +133,14 @@ def opponent_choices(
 
 @public
 def fit_opponent(choices: Iterable[Choice], *, confidence: float = 0.95) -> OpponentFit:
-    """The r and the lapses that fit choices best.
+    """Fit r and lapses to choices.
 
     Args:
         choices: moves that were played; of one player, by one model.
         confidence: of the interval for r.
 
     Raises:
-        ValueError: no choice that says anything about r.
+        ValueError: no choice is informative about r.
     """
     free = [choice for choice in choices if choice.legal > 1]
     if not any(len(choice.scores_cp) > 1 for choice in free):
@@ -177,11 +177,11 @@ class EnginesFit(Result):
     """The mixture of engines, drawn anew at each move, that fits a player's moves best.
 
     Attributes:
-        weights: how often each (nodes, r in centipawns) is drawn; with `lapse` they sum to 1.
-        lapse: epsilon, how often it is any legal move.
-        top_k: the most moves that the engines look at.
-        bits: how much each move surprises the mixture.
-        moves: how many were fitted.
+        weights: probability of each (nodes, r in centipawns); with `lapse` they sum to 1.
+        lapse: epsilon, probability of a uniformly drawn move.
+        top_k: the most moves that the engines consider.
+        bits: mean surprise of a move by the mixture.
+        moves: number of moves fitted.
     """
 
     weights: Mapping[tuple[int, float], float]
@@ -192,7 +192,7 @@ class EnginesFit(Result):
 
     @property
     def spec(self) -> str:
-        """The mixture as a policy by name, see `opponent_policy`."""
+        """The mixture as a spec, see `opponent_policy`."""
         if not self.weights:
             return "uniform"
         letters = "abcdefgh"[: len(self.weights)]
@@ -203,22 +203,18 @@ class EnginesFit(Result):
         return f"noisy(policy=mixture({engines},weights=of({weights}),per=move),epsilon={self.lapse:.3f})"
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the fit in one line."""
         each = ", ".join(f"{n:,} nodes r = {r:g} cp {w:.2f}" for (n, r), w in self.weights.items())
         return f"{each}, any move {self.lapse:.2f}: {self.bits:.3f} bits a move"
 
 
 @public
 def fit_engines(choices: Mapping[int, Sequence[Choice]], temperatures_cp: Sequence[float]) -> EnginesFit:
-    """How often a player is like each of several engines, at several temperatures.
+    """Fit how often a player is like each of several engines, at several temperatures.
 
     Args:
-        choices: for each limit in nodes what a search to it says of the same moves, as `opponent_choices`
-            gives it.
+        choices: for each limit in nodes, its searches of the same moves, as `opponent_choices` gives them.
         temperatures_cp: r that are mixed, in centipawns. Limits times temperatures are at most eight.
-
-    Raises:
-        ValueError: an argument is not as above.
     """
     members = [(nodes, r) for nodes in choices for r in temperatures_cp]
     free = {nodes: [choice for choice in said if choice.legal > 1] for nodes, said in choices.items()}
@@ -246,7 +242,7 @@ def fit_engines(choices: Mapping[int, Sequence[Choice]], temperatures_cp: Sequen
 
 
 def _mixed(odds: Floats) -> Floats:
-    """float64[m]: the weights of the greatest likelihood, of float64[n, m] probabilities."""
+    """Return float64[m]: the weights of maximum likelihood, given float64[n, m] probabilities."""
     weights = np.full(odds.shape[1], 1.0 / odds.shape[1])
     for _ in range(_STEPS):
         joint = odds * weights
@@ -255,7 +251,7 @@ def _mixed(odds: Floats) -> Floats:
 
 
 class _Likelihood:
-    """Of choices: gaps to the best score, and that of the move played (-inf where it is outside)."""
+    """Likelihood of choices: gaps to the best score, and that of the move played (-inf if it is outside)."""
 
     def __init__(self, choices: list[Choice]) -> None:
         width = max(len(choice.scores_cp) for choice in choices)
@@ -270,16 +266,16 @@ class _Likelihood:
         self._count = np.array([choice.count for choice in choices], np.float64)
 
     def played(self, r: float) -> Floats:
-        """float64[n]: how likely each choice is at a temperature, without lapses."""
+        """Return float64[n]: the probability of each choice at a temperature, without lapses."""
         return np.asarray(np.exp(self._played / r) / np.exp(self._gaps / r).sum(axis=1))
 
     def profile(self, r: float) -> tuple[float, float]:
-        """The log-likelihood at a temperature with the best epsilon, and that epsilon."""
+        """Return the log-likelihood at a temperature with the best epsilon, and that epsilon."""
         heights, lapses = self.profiles([r])
         return float(heights[0]), float(lapses[0])
 
     def profiles(self, temperatures: Sequence[float]) -> tuple[Floats, ...]:
-        """The same at several: two float64[m]."""
+        """Return `profile` at several temperatures: two float64[m]."""
         p = np.stack([self.played(r) for r in temperatures])
         rise = self.lapse - p
         # The log-likelihood is concave in epsilon: its slope falls.
@@ -295,7 +291,7 @@ class _Likelihood:
 def _interval(
     likelihood: _Likelihood, grid: Floats, heights: Floats, best: float, floor: float
 ) -> tuple[float, float]:
-    """The least and the greatest r whose profile is above a floor, by that of a grid and the best one."""
+    """Return the least and greatest r whose profile exceeds a floor, by a grid's profile and the best r."""
 
     def crossing(outside: float, inside: float) -> float:
         def above(x: float) -> float:

@@ -1,13 +1,13 @@
-"""What settings mean on engines: what both sides play and may memorize, and what leaves are worth.
+"""From settings to policies on engines: both sides' play, the candidate moves, and leaf values.
 
-The opponent plays Softmax(cp / r) of a shallow search, or what its engine answers, or what a spec says. Our
-side can memorize what a deep search, the analyst's, recommends. `Engines` are the two engines of a
-preparation, with what is asked of them and how often.
+The opponent plays Softmax(cp / r) of a shallow search, or its engine's move, or the policy of a spec. Our
+side can memorize the moves that a deep search, the analyst's, recommends. `Engines` are the two engines of a
+preparation, with the questions to them and their number.
 
-An opponent may be a person's games or a book, and an evaluation a fit of one's own. Elsewhere, or later,
-those files are not there; and what is read from a result opens nothing. So there is `opponent.npz` beside
-`result.json`, with the counts, as they were fitted, and the calibration: no games (`ModelFiles`). What runs
-an engine of its own, `uci(engine=...)`, has no such form: there the spec is repeated by the user.
+An opponent may be a person's games or a book, and an evaluation may be a user's own fit. On another machine,
+or later, those files are missing; and data read from a result must not open files. So `opponent.npz` beside
+`result.json` contains the counts, as fitted, and the calibration, but no games (`ModelFiles`). A spec that
+runs an engine of its own, `uci(engine=...)`, cannot be stored so: the user repeats it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from precomp_games.policies.specs import parsed_spec, touched
 
 @dataclasses.dataclass(frozen=True)
 class PreparationPolicies:
-    """What settings mean on an engine, over `settings.game()`.
+    """Policies and leaf values of a preparation, over `settings.game()`.
 
     Attributes:
-      sigma_pre: What players 0 and 1 can memorize, a policy or a menu; None for the opponent.
-      sigma: What they compute during play; several opponents are a `MixturePolicy`.
-      leaf_value: What stopped play is worth to player 0: an `EngineEvaluation`, or `RolloutValues`.
+      sigma_pre: Candidate moves of players 0 and 1, a policy or a menu; None for the opponent.
+      sigma: Their policies during play; several opponents are a `MixturePolicy`.
+      leaf_value: Value to player 0 where play leaves the book: an `EngineEvaluation`, or `RolloutValues`.
     """
 
     sigma_pre: tuple[Any, Any]
@@ -61,14 +61,14 @@ class PreparationPolicies:
 
 
 def by_player(player: int, own: Any, rival: Any) -> tuple[Any, Any]:
-    """What belongs to player 0 and to player 1, by what is one's own and the other's."""
+    """Return the pair for players 0 and 1, from one's own and the other's."""
     return (own, rival) if player == 0 else (rival, own)
 
 
 def searched(
     policies: PreparationPolicies, game: pyspiel.Game, settings: PreparationSettings
 ) -> tuple[Any, ...]:
-    """Return what a solver that searches is given first."""
+    """Return the first arguments of the best-first solvers."""
     return game, policies.sigma_pre, policies.sigma, settings.penalty, settings.player, policies.leaf_value
 
 
@@ -80,16 +80,16 @@ def preparation_policies(
     *,
     replies: PolicyLike | None = None,
 ) -> PreparationPolicies:
-    """The policies and values that one side prepares with.
+    """Return the policies and leaf values with which one side prepares.
 
     Args:
-      settings: see there.
+      settings: of the preparation.
       analyst: searches for the book, for evaluations and, at the opponent's limit, for our own play.
       opponent: searches for the opponent; by default the analyst's engine.
-      replies: what the opponent plays, where more is known of it than the settings say.
+      replies: the opponent's policy, if a better model than the settings' is at hand.
 
     Raises:
-      ValueError: settings or engines that are none; `evaluation` "wdl" of an engine without a model.
+      ValueError: `evaluation` "wdl" with an engine that has no such model.
     """
     check_opponent(settings, opponent)
     book = book_choice(settings, analyst)
@@ -102,7 +102,7 @@ def preparation_policies(
 
 
 def modelled_play(settings: PreparationSettings, player: int, engine: EngineLike) -> PolicyLike:
-    """What a player computes during play by its engine, as the preparation of one side has it."""
+    """Return the policy of a player during play with its engine, as a preparation of one side models it."""
     game = settings.game()
     if player != settings.player:
         return opponents_play(settings, game, engine)
@@ -114,7 +114,7 @@ def modelled_play(settings: PreparationSettings, player: int, engine: EngineLike
 
 
 def opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: EngineLike) -> PolicyLike:
-    """What the opponent plays over `game`; several opponents are a `MixturePolicy`."""
+    """Return the opponent's policy over `game`; several opponents are a `MixturePolicy`."""
     if settings.opponent:
         if (files := _data_of(settings, "opponent")) is not None:
             return files.policy(game, engine)
@@ -137,11 +137,11 @@ def opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: En
 
 
 def book_choice(settings: PreparationSettings, analyst: EngineLike) -> EnginePolicy | EngineMenu:
-    """What can be memorized."""
+    """Return the policy or menu of candidate moves."""
     limit, lines = settings.analyst_limit, settings.multipv
     if settings.menu == 0:
         return EnginePolicy(settings.game(), analyst, limit, settings.own_temperature_cp, lines)
-    # One move is the best one: others only where they are as good.
+    # A menu of one is the best move: others only if they are equally good.
     several = settings.menu > 1
     alike = 1 if settings.price == "positions" else lines
     return EngineMenu(
@@ -155,10 +155,10 @@ def book_choice(settings: PreparationSettings, analyst: EngineLike) -> EnginePol
 
 
 def leaf_value(settings: PreparationSettings, analyst: EngineLike) -> EngineEvaluation | RolloutValues:
-    """What stopped play is worth to White.
+    """Return the leaf values: White's value of a position after the book.
 
     Raises:
-      ValueError: there is no such value of this engine, or the settings name a file and are not trusted.
+      ValueError: the engine has no such value, or the settings name a file and are not trusted.
     """
     if settings.evaluation == "rollouts":
         return RolloutValues(
@@ -171,13 +171,13 @@ def leaf_value(settings: PreparationSettings, analyst: EngineLike) -> EngineEval
         utility = named_calibration(settings)
     else:
         utility = engine_policies.score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id)
-    # Of thousands that are evaluated, hundreds need a menu: one line alone errs less by as much work.
+    # Of thousands of evaluated positions, hundreds need a menu: one line errs less for the same work.
     lines = 1 if settings.evaluation == "people" and settings.menu > 1 else settings.multipv
     return EngineEvaluation(analyst, settings.analyst_limit, lines, utility)
 
 
 def check_opponent(settings: PreparationSettings, opponent: EngineLike | None) -> None:
-    """Refuses an engine without scores for an opponent that plays by scores."""
+    """Raise ArgumentError for an engine without scores if the opponent plays by scores."""
     if opponent is not None and settings.opponent_plays not in engine_policies.ANSWERS:
         check_scores(opponent, "opponent")
 
@@ -185,10 +185,10 @@ def check_opponent(settings: PreparationSettings, opponent: EngineLike | None) -
 @public
 @dataclasses.dataclass
 class Engines(Shown):
-    """The analyst's and the opponent's engine; often one and the same.
+    """The analyst's and the opponent's engine; often the same.
 
     Attributes:
-      known: Opponents by their spec, of which nothing is read again.
+      known: Opponents by their spec, which are not read again.
     """
 
     analyst: StoredEngine
@@ -200,8 +200,8 @@ class Engines(Shown):
 
     @public
     def policies(self, settings: PreparationSettings) -> PreparationPolicies:
-        """`preparation_policies`, made once: an opponent may be a file of games, read and fitted."""
-        key = dataclasses.replace(settings, penalty=1.0, distrust=0.0)  # which policies do not depend on
+        """Return `preparation_policies`, made once: an opponent may be a file of games, read and fitted."""
+        key = dataclasses.replace(settings, penalty=1.0, distrust=0.0)  # policies do not depend on these
         if key not in self._policies:
             replies = self.known.get(settings.opponent)
             self._policies[key] = preparation_policies(settings, self.analyst, self.opponent, replies=replies)
@@ -209,7 +209,7 @@ class Engines(Shown):
 
     @public
     def misfits(self, settings: PreparationSettings) -> list[str]:
-        """Lines that say where a fitted evaluation was fitted to something else than these settings."""
+        """Return lines on how these settings differ from those that the evaluation was fitted to."""
         if not settings.kind.fitted:
             return []
         value = self.policies(settings).leaf_value
@@ -217,21 +217,21 @@ class Engines(Shown):
 
     @property
     def ids(self) -> tuple[str, str]:
-        """The identities of both."""
+        """Identities of both engines."""
         return self.analyst.engine_id, self.opponent.engine_id
 
     @property
     def searches(self) -> int:
-        """How many searches have been made; all others were in the store."""
+        """Number of searches made; other results were in the store."""
         return sum(engine.searches for engine in self._distinct())
 
     @property
     def can_search(self) -> bool:
-        """Whether there are engines, and not stored searches alone."""
+        """Return whether new searches are possible, and not only stored ones."""
         return all(engine.pool is not None for engine in self._distinct())
 
     def start_record(self) -> set[tuple[str, str, int, str]]:
-        """A set that the store's keys of all that is asked for from now on go into."""
+        """Return a set that collects the store's keys of all searches asked for from now on."""
         record: set[tuple[str, str, int, str]] = set()
         for engine in self._distinct():
             engine.record = record
@@ -243,7 +243,7 @@ class Engines(Shown):
         path: str | os.PathLike[str],
         record: Annotated[Iterable[tuple[str, str, int, str]], checks.each_of(tuple)],
     ) -> None:
-        """Writes the searches that a record names to a store of their own."""
+        """Write the searches that a record names to a store of their own."""
         self.analyst.store.export(path, keys=sorted(record))
 
     @public
@@ -257,13 +257,13 @@ class Engines(Shown):
         own: Any = None,
         against: PreparationSettings | None = None,
     ) -> MatchResult:
-        """Plays a match of a book.
+        """Play a match of a book.
 
         Args:
-          book: what is played, and then what `settings` say we play out of book.
-          settings: what the book was made by.
-          games: how many.
-          seed: of the games; they train nothing, whatever other seeds are.
+          book: the book; out of book our side plays as `settings` say.
+          settings: the settings of the book's preparation.
+          games: number of games.
+          seed: of the games, which are independent of training games with any seed.
           own: another policy for our play out of book.
           against: settings with another opponent.
 
@@ -286,11 +286,11 @@ class Engines(Shown):
 
 
 MODEL_FILE = "opponent.npz"
-"""What lies beside a result where its settings name files."""
+"""The file beside a result whose settings name files."""
 
 
 _FORMAT = "precomp-games opponent 1"
-_COUNTS = "counts"  # what stands in place of a file's spec
+_COUNTS = "counts"  # stands in place of a file's spec
 _ARRAYS = {"games": ("keys", "actions", "weights"), "polyglot": ("entries",)}  # by kind of source
 _Source = MoveCounts | PolyglotCounts
 _MOST_SOURCES = 64
@@ -300,13 +300,13 @@ _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeE
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ModelFiles:
-    """The data behind settings.
+    """The data of the files that settings name.
 
     Attributes:
-      named: what the settings say, by field, where it names files: "opponent" and "calibration".
+      named: the settings' values that name files, by field: "opponent" and "calibration".
       opponent: the opponent's spec as a dictionary, with counts in place of files.
       sources: the counts.
-      calibration: an evaluation's fit, or fits to people's games; None where settings name no file.
+      calibration: an evaluation's fit, or fits to people's games; None if settings name no file.
     """
 
     named: Mapping[str, str]
@@ -316,11 +316,11 @@ class ModelFiles:
 
     @classmethod
     def of(cls, settings: PreparationSettings, opponent: Any, leaf_value: Any) -> ModelFiles | None:
-        """What settings came to, where they name files; None where they do not, or name an engine.
+        """Collect the data of the files that settings name; None if they name none, or an engine.
 
         Args:
           settings: of a preparation.
-          opponent: the policy that was made of them.
+          opponent: the opponent's policy.
           leaf_value: the evaluation.
         """
         sources: list[_Source] = []
@@ -334,7 +334,7 @@ class ModelFiles:
         return cls(named, kept, tuple(sources), fit)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a file that `load` reads, whole or not at all."""
+        """Write a file that `load` reads, complete or not at all."""
         kinds, arrays = [], dict[str, Any]()
         for number, source in enumerate(self.sources):
             kinds.append(
@@ -351,7 +351,7 @@ class ModelFiles:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ModelFiles:
-        """Reads what `save` wrote; nothing of it is trusted.
+        """Read a file of `save`, which is not trusted.
 
         Raises:
           ValueError: it is no such file.
@@ -373,7 +373,7 @@ class ModelFiles:
                 for (kind, weights), each in zip(header["sources"], names, strict=True)
             )
             told, fit = header["calibration"], None
-            if told is not None:  # kinds of fits are told apart by their format
+            if told is not None:  # the format distinguishes the kinds of fits
                 of_people = told["format"] == people_values.FORMAT
                 fit = people_values.of_json(told) if of_people else fits.of_json(told)
             return cls(dict(header["named"]), dict(header["opponent"]), sources, fit)
@@ -383,10 +383,10 @@ class ModelFiles:
             ) from None
 
     def policy(self, game: pyspiel.Game, engine: StoredEngine | None) -> PolicyLike:
-        """The opponent.
+        """Return the opponent's policy.
 
         Raises:
-          ValueError: its data are none of an opponent's.
+          ValueError: the data are not an opponent's.
         """
         try:
             return opponent_policy(game, self._made(self.opponent, game, engine), engine, trusted=False)
@@ -394,7 +394,7 @@ class ModelFiles:
             raise ArgumentError(f"expected data of an opponent, got others ({one_line(error)})") from None
 
     def _made(self, told: Any, game: pyspiel.Game, engine: StoredEngine | None) -> Any:
-        """What a spec has, with policies in place of counts."""
+        """Return a spec with policies in place of counts."""
         if not isinstance(told, Mapping):
             return told
         made = {key: self._made(value, game, engine) for key, value in told.items()}
@@ -407,7 +407,7 @@ class ModelFiles:
 
 
 def _source(kind: str, weights: str, *arrays: Any) -> _Source:
-    """Counts of arrays."""
+    """Return counts from arrays."""
     if kind == "polyglot":
         return PolyglotCounts(arrays[0].tobytes(), weights)
     if not (np.abs(arrays[2]) <= _MOST_GAMES).all():
@@ -416,7 +416,7 @@ def _source(kind: str, weights: str, *arrays: Any) -> _Source:
 
 
 def _kept(spec: Any, policy: Any, sources: list[_Source]) -> dict[str, Any] | None:
-    """A spec with counts in place of files; None where it names something else."""
+    """Return a spec with counts in place of files; None if it names something else."""
     arguments = parsed_spec(spec)
     if not touched(arguments):
         return arguments
@@ -430,7 +430,7 @@ def _kept(spec: Any, policy: Any, sources: list[_Source]) -> dict[str, Any] | No
         arguments.setdefault("a", "uniform")
         named = (k for k, each in arguments.items() if len(k) == 1 and each not in ("none", {"name": "none"}))
         letters = sorted(named)
-        if len(letters) != len(policy.policies):  # one of them is several players itself
+        if len(letters) != len(policy.policies):  # one of them is a mixture itself
             return None
         parts = dict(zip(letters, policy.policies, strict=True))
     elif arguments["name"] == "noisy":
@@ -445,7 +445,7 @@ def _kept(spec: Any, policy: Any, sources: list[_Source]) -> dict[str, Any] | No
 
 
 def named_calibration(settings: PreparationSettings) -> CalibratedUtility:
-    """The calibration that settings name; of a folder's data where the settings are not trusted.
+    """Return the settings' calibration; from a folder's data if the settings are not trusted.
 
     Raises:
       ValueError: it is in a file, and the settings are not trusted; see `load_calibration`.
@@ -456,7 +456,7 @@ def named_calibration(settings: PreparationSettings) -> CalibratedUtility:
 
 
 def named_people(settings: PreparationSettings) -> PeopleFit:
-    """The fits to people's games that settings name, as `named_calibration`.
+    """Return the settings' fits to people's games, as `named_calibration`.
 
     Raises:
       ValueError: they are in a file, and the settings are not trusted; see `load_people`.
@@ -467,13 +467,13 @@ def named_people(settings: PreparationSettings) -> PeopleFit:
 
 
 def saved_time(settings: PreparationSettings) -> SavedTime:
-    """What the side that prepares saves by what it knows, where people play."""
+    """Return the time that the preparing side saves by its memory, in people's games."""
     people, of = named_people(settings), (settings.speed, settings.rating)
     return SavedTime(people.times_at(*of), people.at(*of), settings.player)
 
 
 def _kept_fit(settings: PreparationSettings) -> CalibratedUtility | PeopleFit | None:
-    """What lay beside settings; None where what they name may be opened."""
+    """Return the fit that lay beside settings; None if the named file may be opened."""
     if (files := _data_of(settings, "calibration")) is not None and files.calibration is not None:
         return files.calibration
     if not settings.trusted and "calibration" in settings.touches:
@@ -485,7 +485,7 @@ def _kept_fit(settings: PreparationSettings) -> CalibratedUtility | PeopleFit | 
 
 
 def _data_of(settings: PreparationSettings, field: str) -> ModelFiles | None:
-    """What lay beside settings that are not trusted, where it is of what a field of them says."""
+    """Return data that lay beside untrusted settings, if they belong to this field's value."""
     files: ModelFiles | None = settings.files
     if files is None or settings.trusted or files.named.get(field) != getattr(settings, field):
         return None

@@ -1,17 +1,17 @@
-"""Whether moves are worth to people what evaluations say, by games in which they chose them.
+"""Tests evaluations of moves on the games of people who chose among them.
 
-A player who has met a position many times has played several moves there. What its games scored beyond what
-ratings say, after the move that an evaluation finds best and after the others, is a comparison that no fit
-has seen: positions are compared with themselves. The slope of real differences on predicted ones is 1 where
-what is promised comes. It is taken through the origin, since which of two moves is called the better one is
-a matter of sign. A second slope, with an intercept, goes over positions: it compares openings with each
-other, which a player also chooses; by color, since whoever has White is better off and scores more.
+A player who has met a position many times has played several moves there. The game results beyond the
+ratings' expectation, after the move that an evaluation finds best and after the others, give a comparison
+that no fit has seen: positions are compared with themselves. The slope of real differences on predicted ones
+is 1 if predictions come true. The line goes through the origin, since the better one of two moves is a matter
+of sign. A second slope, with an intercept, goes over positions: it compares openings with each other, which a
+player also chooses; by color, since White is better off and scores more.
 
 Differences are weighted by their inverse variances, as if games were alike. Positions share games: errors are
 those of a bootstrap that draws games, with all of their positions.
 
-Not drawn are the moves themselves. Who has learned a move may play it well for other reasons than that it is
-good, and play it later than another, when opponents are others.
+The moves themselves are not drawn at random. A player who has learned a move may play it well for other
+reasons than its quality, and play it later than another, against other opponents.
 
 Source: ours; the bootstrap weighs games by Poisson draws.
 Cost: some sums over all games for each of 200 draws.
@@ -32,15 +32,15 @@ _DRAWS = 200
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Choices:
-    """Moves that a player chose, one for each time that a game went through a position.
+    """Moves that a player chose, one for each passage of a game through a position.
 
     Attributes:
       position: int64[n], the position's number.
-      move: int64[n], the move's, of all positions' moves.
-      game: int64[n], which game it was.
-      real: float64[n], what the game scored for the player beyond what the ratings say.
-      predicted: float64[n], the same, as an evaluation after the move says.
-      before: float64[n], as the evaluation of the position says.
+      move: int64[n], the move's number, over all positions' moves.
+      game: int64[n], the game's number.
+      real: float64[n], the player's score in the game beyond the ratings' expectation.
+      predicted: float64[n], the same, by an evaluation after the move.
+      before: float64[n], the same, by the evaluation of the position.
     """
 
     position: Integers
@@ -51,18 +51,18 @@ class Choices:
     before: Floats
 
     def only(self, which: npt.NDArray[np.bool_]) -> Choices:
-        """Some of them."""
+        """Return some of them."""
         return Choices(*(getattr(self, field.name)[which] for field in dataclasses.fields(self)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Slope:
-    """Real gains on predicted ones.
+    """Regression of real gains on predicted ones.
 
     Attributes:
       slope, error, intercept: of the line, and the standard error of its slope.
       points: (predicted, real, standard error of real) of each position.
-      games: how many went through them, each counted once a position.
+      games: number of games through them, counted once for each position.
     """
 
     slope: float
@@ -73,11 +73,11 @@ class Slope:
 
 
 def move_slope(choices: Choices, least_games: int, *, seed: int = 0) -> Slope:
-    """Of the move that is evaluated best, against the others, at each position.
+    """Regress the gains of the move evaluated best over the others, at each position.
 
     Args:
-      choices: of positions with games enough.
-      least_games: a move with fewer games does not count; a position needs two that do.
+      choices: of positions with enough games.
+      least_games: a move with fewer games does not count; a position needs two moves that do.
       seed: of the bootstrap.
 
     Raises:
@@ -101,7 +101,7 @@ def move_slope(choices: Choices, least_games: int, *, seed: int = 0) -> Slope:
 
 
 def position_slope(choices: Choices, *, seed: int = 0) -> Slope:
-    """Of positions against each other, by what the evaluation before the move says."""
+    """Regress over positions, by the evaluation before the move."""
     every = np.arange(len(choices.real))
     _, number = np.unique(choices.position, return_inverse=True)
     return _slope(choices, every, number, None, choices.before, seed)
@@ -115,7 +115,7 @@ def _slope(
     predicted: Floats,
     seed: int,
 ) -> Slope:
-    """A regression over positions; of differences, where `best` parts each one's games in two."""
+    """Regress over positions; over differences, if `best` divides each position's games in two."""
     count = int(number.max(initial=-1)) + 1
     if count < 2:
         raise ValueError(f"expected choices of two positions or more with games enough, got {count}")
@@ -148,7 +148,7 @@ def _slope(
 
 
 def _means(values: Floats, cell: Integers, cells: int, weights: Floats | None = None) -> Floats:
-    """float64[cells]: weighted means; 0 of a cell without weight."""
+    """Return float64[cells]: weighted means; 0 for a cell without weight."""
     weights = np.ones(len(values)) if weights is None else weights
     total = np.bincount(cell, weights, minlength=cells)
     return np.bincount(cell, weights * values, minlength=cells) / np.where(total > 0.0, total, 1.0)

@@ -1,11 +1,11 @@
-"""What fits to people's games are worth on games that took no part.
+"""Checks of fits to people's games on games that took no part in the fit.
 
-Of values: the log loss, in bits a position, of the fit by bands, beside that of what is less: nothing, the
-ratings, the evaluation, both, both with the clock, and with the move as well, each fitted to the same
-earlier games of that speed. And the slope of real scores on predicted ones, by least squares: 1 where what
-is promised comes, less where the fit promises too much. In ten classes by what was expected, what was
-scored. Of seconds: the same, what was spent. Of replies: bits a move, how often the likeliest one was
-played, and in ten classes of predicted probability, how often moves were. Errors are by game.
+Of values: the log loss, in bits a position, of the fit by bands, beside simpler fits: nothing, the ratings,
+the evaluation, both, both with the clock, and with the move as well, each fitted to the same earlier games
+of that speed. The slope of real scores on predicted ones, by least squares: 1 if predictions come true, less
+if the fit promises too much. And real scores in ten classes of expected score. Of seconds: real seconds in
+ten classes. Of replies: bits a move, how often the likeliest one was played, and in ten classes of predicted
+probability, how often moves were played. Standard errors treat games as independent.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ COLUMNS = {
     "both and clock": ("pawn", "rating", "clock"),
     "the move as well": TERMS,
 }
-"""What values are compared by: the terms of each."""
-_FEWEST_GAMES = 20  # of a speed, or of a class, of which something is said
+"""The terms of each fit that is compared."""
+_FEWEST_GAMES = 20  # of a speed, or of a class, that is reported
 _CLASSES = 10
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
 
 
 @dataclasses.dataclass(frozen=True)
 class ValueCheck:
-    """How well a fit expects scores of games of one speed.
+    """Quality of a fit's expected scores in games of one speed.
 
     Attributes:
-      speed: whose games.
+      speed: of the games.
       by: one of `COLUMNS`, or "bands", the fit itself.
-      games, positions: how many there are.
+      games, positions: their numbers.
       bits: the mean log loss.
-      slope, slope_error: of real scores on predicted ones; None where all predictions are one.
+      slope, slope_error: of real scores on predicted ones; None if all predictions are equal.
     """
 
     speed: str
@@ -62,12 +62,12 @@ class ValueCheck:
 
 @dataclasses.dataclass(frozen=True)
 class ValueClass:
-    """A class of positions by the score that was expected.
+    """A class of positions of similar expected score.
 
     Attributes:
-      speed: whose games.
-      positions: how many.
-      expected, scored: means.
+      speed: of the games.
+      positions: number of positions.
+      expected, scored: mean expected and mean real score.
       error: the standard error of `scored`.
     """
 
@@ -80,11 +80,11 @@ class ValueClass:
 
 @dataclasses.dataclass(frozen=True)
 class SecondsCheck:
-    """A class of moves by the seconds that were expected.
+    """A class of moves of similar expected seconds.
 
     Attributes:
-      speed: whose games.
-      moves: how many.
+      speed: of the games.
+      moves: number of moves.
       expected, spent: means, in seconds.
       error: the standard error of `spent`.
     """
@@ -98,12 +98,12 @@ class SecondsCheck:
 
 @dataclasses.dataclass(frozen=True)
 class ReplyCheck:
-    """How well a model predicts moves.
+    """Quality of a model's predictions of moves.
 
     Attributes:
-      moves, games: how many there are.
-      bits, bits_error: how much a move surprises, on average, and the standard error.
-      first, first_error: how often the likeliest move was played.
+      moves, games: their numbers.
+      bits, bits_error: mean surprise of a move, and its standard error.
+      first, first_error: frequency with which the likeliest move was played, and its standard error.
     """
 
     moves: int
@@ -116,12 +116,12 @@ class ReplyCheck:
 
 @dataclasses.dataclass(frozen=True)
 class ReplyClass:
-    """Legal moves of a tenth of predicted probabilities.
+    """Legal moves whose predicted probabilities are in the same tenth of [0, 1].
 
     Attributes:
-      pairs: how many moves of positions are in it.
-      moves: how many of them were played.
-      expected, played: means of the probability, and of how often they were played.
+      pairs: number of pairs of a position and a move.
+      moves: number of these that were played.
+      expected, played: mean probability, and frequency with which the moves were played.
       error: the standard error of `played`.
     """
 
@@ -135,15 +135,15 @@ class ReplyClass:
 def check_replies(
     rows: Sequence[Mapping[int, float]], played: Sequence[int], games: npt.NDArray[np.int64]
 ) -> ReplyCheck:
-    """Checks predicted moves.
+    """Check predicted moves.
 
     Args:
       rows: {action: probability} at n positions.
-      played: what was played there.
-      games: int64[n], in which games.
+      played: the action played at each.
+      games: int64[n], number of each position's game.
     """
     odds = [max(row.get(action, 0.0), _LEAST) for row, action in zip(rows, played, strict=True)]
-    # Of moves that are equally likely, the one with the least number is the guess.
+    # Of equally likely moves, the one with the least number is the guess.
     first = [
         min(row, key=lambda move: (-row[move], move)) == action
         for row, action in zip(rows, played, strict=True)
@@ -155,12 +155,12 @@ def check_replies(
 def reply_classes(
     rows: Sequence[Mapping[int, float]], played: Sequence[int], games: npt.NDArray[np.int64]
 ) -> list[ReplyClass]:
-    """Ten classes of predicted probability, [0, 0.1) to [0.9, 1], without those of nothing.
+    """Return ten classes of predicted probability, [0, 0.1) to [0.9, 1], without empty ones.
 
     Args:
-      rows: as of `check_replies`.
-      played: as there.
-      games: as there.
+      rows: as for `check_replies`.
+      played: as for `check_replies`.
+      games: as for `check_replies`.
     """
     of = np.repeat(games, [len(row) for row in rows])
     expected = np.array([p for row in rows for p in row.values()])
@@ -178,12 +178,12 @@ def check_values(
     earlier: tuple[Sequence[RatedPosition], Sequence[Line]],
     later: tuple[Sequence[RatedPosition], Sequence[Line]],
 ) -> list[ValueCheck]:
-    """Checks values by later games.
+    """Check values on later games.
 
     Args:
       people: the fit.
-      earlier: positions that it was fitted to, and the analyst's best line of each.
-      later: others.
+      earlier: the positions of the fit, and the analyst's best line of each.
+      later: other positions, with their lines.
     """
     checks = []
     for speed in SPEEDS:
@@ -204,11 +204,11 @@ def check_values(
 def value_classes(
     people: PeopleFit, positions: Sequence[RatedPosition], lines: Sequence[Line]
 ) -> list[ValueClass]:
-    """Checks values by later games, in ten classes of each speed.
+    """Check values on later games, in ten classes of each speed.
 
     Args:
       people: the fit.
-      positions: that took no part in it.
+      positions: positions that took no part in it.
       lines: the analyst's best line of each.
     """
     checks = []
@@ -221,7 +221,7 @@ def value_classes(
 
 
 def check_seconds(people: PeopleFit, moves: Sequence[TimedMove]) -> list[SecondsCheck]:
-    """Checks what people spend by later games, in ten classes of each speed."""
+    """Check expected seconds on later games, in ten classes of each speed."""
     checks = []
     for speed in SPEEDS:
         of = [each for each in moves if each.speed == speed]
@@ -236,7 +236,7 @@ def check_seconds(people: PeopleFit, moves: Sequence[TimedMove]) -> list[Seconds
 def _in_classes(
     expected: Floats, real: Floats, games: npt.NDArray[np.int64]
 ) -> list[tuple[int, float, float, float]]:
-    """(number, mean expected, mean real, its error) of ten classes of the same size, by what was expected."""
+    """Return (number, mean expected, mean real, its error) of ten equal classes by expected value."""
     found = []
     for which in np.array_split(np.argsort(expected, kind="stable"), _CLASSES):
         if len(which):
@@ -247,14 +247,14 @@ def _in_classes(
 
 
 def _by_bands(people: PeopleFit, speed: str, test: Data, positions: Sequence[RatedPosition]) -> Floats:
-    """float64[n]: the scores that a fit expects of positions of a speed."""
+    """Return float64[n]: a fit's expected scores of positions of a speed."""
     rows = [people.at(speed, each.rating) for each in positions]
     weights = np.array([[getattr(row, name) for name in TERMS] for row in rows])
     return mean_of("logistic", (test.features * weights).sum(axis=1))
 
 
 def mean_of_games(values: npt.NDArray[Any], games: npt.NDArray[np.int64]) -> tuple[float, float]:
-    """The mean of what n moves or positions have, and its standard error, games being independent."""
+    """Return the mean of n moves' or positions' values, and its standard error, games being independent."""
     (mean,), (error,) = _least_squares(np.ones((len(values), 1)), values.astype(np.float64), games)
     return mean, error
 
@@ -279,7 +279,7 @@ def _value_check(speed: str, by: str, predicted: Floats, test: Data) -> ValueChe
 
 
 def _least_squares(x: Floats, y: Floats, games: npt.NDArray[np.int64]) -> tuple[list[float], list[float]]:
-    """Coefficients, and their standard errors, games being independent."""
+    """Return coefficients, and their standard errors, games being independent."""
     inverse = np.linalg.inv(x.T @ x)
     at = inverse @ (x.T @ y)
     _, of = np.unique(games, return_inverse=True)

@@ -1,20 +1,26 @@
-"""What a position is worth to people: expected scores of rated games, by evaluation, ratings and clocks.
+"""Values of positions in people's games: expected scores by evaluation, ratings and clocks.
 
 For the side to move,
 
     logit P(score) = b pawns + d (own - other rating) / 400 + c log(own / other clock) + m
 
-pawns is the analyst's evaluation, cut at +-10, where mates are too, and m what it is worth to have the move.
-m is below nothing: whoever is to move at an evaluation has still to find the move that the evaluation
-supposes. It is fitted to half-moves from `PLIES[0]` on, and grows to that in proportion: at the first move it
-is nothing, where White scores what the evaluation says. A term for White says nothing more about games that
-were kept out. It is fitted by maximum likelihood, a draw being half a win, for each speed and for each band
-of ratings (both sides' mean), with errors that hold where a game has several positions (`regression`). A
-speed with few games leans on the nearest one that has more, whose coefficients it is expected to have give or
-take half of them. A band leans on its speed: bands' coefficients scatter around it by a standard deviation
-that all bands together say, by DerSimonian and Laird's moments, and a band's estimate is the most likely one
-given that. Where bands differ by no more than chance, each is its speed. Between the bands' mean ratings,
-coefficients are linear; beyond them, they are the last ones.
+pawns is the analyst's evaluation, cut at +-10, mates included, and m the effect of having the move. m is
+negative: the side to move still has to find the move that the evaluation supposes. It is fitted to half-moves
+from `PLIES[0]` on, and grows to that in proportion: at the first move it is 0, where White scores as the
+evaluation predicts. A term for White does not improve the prediction of games that were kept out. The fit is
+by maximum likelihood, a draw being half a win, for each speed and for each band of ratings (both sides'
+mean), with errors that hold if a game has several positions (`regression`). A speed with few games has the
+coefficients of the nearest one with more as its prior's mean, with a standard deviation of half of them. A
+band has its speed's as its prior's mean: the standard deviation of bands' coefficients around it is estimated
+from all bands together, by DerSimonian and Laird's moments, and a band's estimate is the most likely one
+given that. If bands differ by no more than chance, each equals its speed. Between the bands' mean ratings,
+coefficients are linear; beyond them, constant.
+
+The clock's effect is a regression's: a player who is ahead on the clock may also be better than the rating
+shows, and a move that was played at once may be a better one. As a cause, it is an upper estimate.
+
+The shipped fit is to searches of 20,000 nodes, one line. By 5,000 nodes and eight lines, a pawn is worth a
+tenth less on the same positions: shallower evaluations predict less.
 
 The clock's effect is what a regression finds: who is ahead on the clock may also be better than the rating
 says, and a move that was played at once may be a better one. As a cause, it is an upper estimate.
@@ -22,7 +28,7 @@ says, and a move that was played at once may be a better one. As a cause, it is 
 What is shipped is fitted to searches of 20,000 nodes, one line. By 5,000 nodes and eight lines, a pawn is
 worth a tenth less on the same positions: shallower evaluations say less.
 
-A file of fits has what people spend as well (`clock_times`). It is JSON, and not trusted.
+A file of fits contains people's thinking times as well (`clock_times`). It is JSON, and not trusted.
 """
 
 from __future__ import annotations
@@ -49,18 +55,18 @@ from precomp_games.chess.model.rated_games import PLIES, RatedPosition, band
 from precomp_games.chess.model.regression import Coefficients, Data, Floats, fit, fit_kinds
 
 TERMS = ("pawn", "rating", "clock", "move")
-"""Of the logit, in the order of the features."""
+"""Terms of the logit, in the order of the features."""
 FORMAT = "precomp-games people 2"
 
 _SHIPPED = pathlib.Path(__file__).parent / "data" / "people_games.json"
 _MOST_BYTES = 1 << 20
 _MOST_ROWS = 1000
 _MOST_PAWNS = 10.0
-_LEAST_CLOCK = 1.0  # seconds: less is no longer thought
+_LEAST_CLOCK = 1.0  # seconds: the clock's effect does not grow below this
 _FEWEST_GAMES = 50  # of a speed, and of a band, that has a fit
 _CENTER = np.array([0.25, 1.5, 1.0, 0.0])
-_SPREAD = np.array([0.125, 0.75, 0.5, 0.1])  # around it
-_LEAST_SPREAD = 0.02  # times a coefficient: of bands that do not differ
+_SPREAD = np.array([0.125, 0.75, 0.5, 0.1])  # standard deviations around it
+_LEAST_SPREAD = 0.02  # times a coefficient: for bands that do not differ
 
 Rating = Annotated[float, checks.Ge(0.0), checks.Le(5000.0)]
 _Coefficient = Annotated[float, checks.Ge(-100.0), checks.Le(100.0)]
@@ -73,8 +79,8 @@ class PeopleUtility:
     """Expected score, in people's games of a speed and a rating, of the side to move.
 
     Attributes:
-      pawn, rating, clock, move: what the logit has for a pawn, for 400 points of ratings' difference, for the
-        logarithm of the clocks' ratio, and for having the move.
+      pawn, rating, clock, move: coefficients of the logit for a pawn, for a difference of 400 rating points,
+        for the logarithm of the clocks' ratio, and for having the move.
       pawn_error, rating_error, clock_error, move_error: their standard errors.
     """
 
@@ -88,25 +94,25 @@ class PeopleUtility:
     move_error: _Error = 0.0
 
     def mover_utility(self, line: Line, board: chess.Board, beside: float = 0.0) -> float:
-        """See `ScoreUtility`; always inside (0, 1). `beside` is added to the logit: what else is known."""
+        """Return utility (see `ScoreUtility`), in (0, 1); `beside`, further knowledge, adds to the logit."""
         z = self.pawn * pawns(line) + self.of_move(board.ply()) + beside
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, z))))
 
     def of_move(self, ply: int) -> float:
-        """What having the move adds to the mover's logit, after so many half-moves."""
+        """Return the part of the mover's logit for having the move, after so many half-moves."""
         return self.move * min(1.0, ply / PLIES[0])
 
     def of_ratings(self, difference: float) -> float:
-        """What a difference of ratings, own less other, adds to the mover's logit."""
+        """Return the part of the mover's logit for a difference of ratings, own less other."""
         return self.rating * difference / 400.0
 
     def of_clocks(self, own: float, other: float, saved: float = 0.0) -> float:
-        """What clocks add to the mover's logit, in seconds; `saved`: what own has more by preparation."""
+        """Return the clocks' part of the mover's logit, in seconds; `saved`: time saved by preparation."""
         return self.clock * _log_ratio(own + saved, other)
 
 
 def pawns(line: Line) -> float:
-    """A line's score for the side to move in pawns, cut at +-10, where mates are too."""
+    """Return a line's score for the side to move in pawns, cut at +-10, mates included."""
     return max(-_MOST_PAWNS, min(_MOST_PAWNS, centipawns(line) / 100.0))
 
 
@@ -117,13 +123,13 @@ def _log_ratio(own: float, other: float) -> float:
 @public
 @dataclasses.dataclass(frozen=True)
 class PeopleRow:
-    """A speed's fit, or that of one of its bands of ratings.
+    """The fit of a speed, or of one of its bands of ratings.
 
     Attributes:
       speed: one of `SPEEDS`.
-      band: the lower end of the band; None of the whole speed.
+      band: the lower end of the band; None: the whole speed.
       rating: the mean rating of the games.
-      games, positions: how many were fitted to.
+      games, positions: their numbers in the fit.
       utility: the fit.
     """
 
@@ -138,15 +144,15 @@ class PeopleRow:
 @public
 @dataclasses.dataclass(frozen=True)
 class PeopleFit:
-    """What positions are worth to people, and how long they think, by speed and rating.
+    """Values of positions and thinking times in people's games, by speed and rating.
 
     Attributes:
       rows: of speeds and of bands.
-      times: what people spend, by speed.
-      source: which games, in words.
-      engine: whose evaluations were fitted, without its options.
+      times: thinking times, by speed.
+      source: description of the games.
+      engine: engine of the fitted evaluations, without its options.
       analyst: the limit of its searches, as text.
-      evidence: what games say that were kept out, as JSON has it.
+      evidence: checks on games that were kept out, for JSON.
     """
 
     rows: Annotated[tuple[PeopleRow, ...], checks.each_of(PeopleRow)]
@@ -157,7 +163,7 @@ class PeopleFit:
     evidence: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        """Checks that each speed has a row of its own."""
+        """Check that each speed has a row of its own."""
         whole = [row.speed for row in self.rows if row.band is None]
         speeds, timed = {row.speed for row in self.rows}, [each.speed for each in self.times]
         if not timed or not whole or len(set(whole)) < max(len(whole), len(speeds)):
@@ -165,15 +171,15 @@ class PeopleFit:
 
     @property
     def ratings(self) -> tuple[float, float]:
-        """The lowest and the highest mean rating of fitted games; beyond, values are as there."""
+        """The lowest and the highest mean rating of fitted games; beyond them, values are constant."""
         ratings = [row.rating for row in self.rows]
         return min(ratings), max(ratings)
 
     @public
     def at(self, speed: Annotated[str, checks.one_of(SPEEDS)], rating: Rating) -> PeopleUtility:
-        """The fit for games of a speed and a mean rating of both sides.
+        """Return the fit for games of a speed and a mean rating of both sides.
 
-        A speed that was not fitted is the nearest one; between bands' mean ratings, all is linear.
+        A speed that was not fitted has the nearest one's; between bands' mean ratings, all is linear.
         """
         near = _nearest(speed, [row.speed for row in self.rows])
         bands = [row for row in self.rows if row.speed == near and row.band is not None]
@@ -193,12 +199,12 @@ class PeopleFit:
         rating: Rating,
         control: tuple[float, float] | None = None,
     ) -> ClockTimes:
-        """What people of a rating spend in games of a speed; a speed that was not fitted is the nearest one.
+        """Return thinking times for a speed and rating; for a speed that was not fitted, the nearest one's.
 
         Args:
           speed: of the games.
           rating: the mean of both sides.
-          control: seconds at first, and what each move adds. None: a usual one of the speed.
+          control: seconds at first, and the increment for each move. None: a usual one of the speed.
         """
         near = _nearest(speed, [each.speed for each in self.times])
         chosen = next(each for each in self.times if each.speed == near)
@@ -211,7 +217,7 @@ USUAL_CONTROLS: Mapping[str, tuple[float, float]] = {
     "rapid": (600.0, 0.0),
     "classical": (1800.0, 0.0),
 }
-"""Seconds at first, and what each move adds, by speed, where nothing else is said."""
+"""Default seconds at first, and increment for each move, by speed."""
 
 
 def _nearest(speed: str, known: Sequence[str]) -> str:
@@ -222,7 +228,7 @@ def _nearest(speed: str, known: Sequence[str]) -> str:
 
 
 def features(positions: Sequence[RatedPosition], lines: Sequence[Line]) -> Floats:
-    """float64[n, 4]: what the coefficients are multiplied by, in the order of `TERMS`."""
+    """Return float64[n, 4]: the features that the coefficients multiply, in the order of `TERMS`."""
     return np.array(
         [
             (
@@ -241,7 +247,7 @@ def fit_people(
     positions: Annotated[Sequence[RatedPosition], checks.each_of(RatedPosition)],
     lines: Annotated[Sequence[Line], checks.each_of(Line)],
 ) -> tuple[PeopleRow, ...]:
-    """The rows of all speeds and bands of which there are games enough.
+    """Fit the rows of all speeds and bands with enough games.
 
     Args:
       positions: of rated games.
@@ -281,10 +287,10 @@ def _spread_at(between: Floats, speed: Coefficients) -> Floats:
 
 
 def _between(pairs: Sequence[tuple[Coefficients, Coefficients]]) -> Floats:
-    """How far bands are from their speed: standard deviations of each coefficient, by moments.
+    """Return the standard deviations of bands' coefficients around their speed's, by moments.
 
     Args:
-      pairs: a band by itself, and its speed.
+      pairs: the fit of a band by itself, and its speed's.
     """
     variances = np.zeros(len(TERMS))
     by_speed: dict[int, list[Coefficients]] = {}
@@ -304,7 +310,7 @@ def _between(pairs: Sequence[tuple[Coefficients, Coefficients]]) -> Floats:
 
 def _row(speed: str, of: int | None, ratings: Floats, data: Data, fitted: Coefficients) -> PeopleRow:
     named = dict(zip(TERMS, fitted.values.tolist(), strict=True))
-    named["pawn"] = max(0.0, named["pawn"])  # a better position is worth no less, whatever few games say
+    named["pawn"] = max(0.0, named["pawn"])  # a better position is worth no less, even if few games say so
     named |= {f"{name}_error": error for name, error in zip(TERMS, fitted.errors.tolist(), strict=True)}
     return PeopleRow(
         speed, of, float(ratings.mean()), data.num_games, len(data.values), PeopleUtility(**named)
@@ -315,7 +321,7 @@ def _row(speed: str, of: int | None, ratings: Floats, data: Data, fitted: Coeffi
 
 
 def save_people(people: PeopleFit, path: str | os.PathLike[str]) -> None:
-    """Writes fits as JSON, replacing `path` atomically.
+    """Write fits as JSON, replacing `path` atomically.
 
     Raises:
       OSError: as `atomic_write`.
@@ -325,7 +331,7 @@ def save_people(people: PeopleFit, path: str | os.PathLike[str]) -> None:
 
 
 def as_json(people: PeopleFit) -> dict[str, Any]:
-    """Fits as JSON has them, which `of_json` reads."""
+    """Return fits for JSON, which `of_json` reads."""
     rows = [dataclasses.asdict(row) for row in people.rows]
     times = [dataclasses.asdict(each) for each in people.times]
     told = {"source": people.source, "engine": people.engine, "analyst": people.analyst}
@@ -334,14 +340,14 @@ def as_json(people: PeopleFit) -> dict[str, Any]:
 
 @public
 def load_people(path: str | os.PathLike[str] | None = None) -> PeopleFit:
-    """Reads what `save_people` wrote, or the fits that are shipped.
+    """Read fits that `save_people` wrote, or the shipped ones.
 
     Args:
-      path: the file, which is not to be trusted: anything odd is refused. None: the fits to rated games of
-        one club player at Lichess.
+      path: the file, which is not trusted: anything odd is refused. None: the fits to rated games of one club
+        player at Lichess.
 
     Raises:
-      ValueError: no path, or what is in the file are no such fits.
+      ValueError: the file contains no such fits.
       OSError: the file cannot be read.
     """
     name = str(_SHIPPED) if path is None else checks.check_path(path, "path")
@@ -354,10 +360,10 @@ def load_people(path: str | os.PathLike[str] | None = None) -> PeopleFit:
 
 
 def of_json(value: Any) -> PeopleFit:
-    """What stands in a file.
+    """Return the fits in a file's JSON.
 
     Raises:
-      ValueError: it is none of `save_people`.
+      ValueError: it is not of `save_people`.
     """
     top = _fields(value, ("format", "source", "engine", "analyst", "rows", "times", "evidence"), "the file")
     checks.check_choice(top["format"], (FORMAT,), "format")
@@ -389,7 +395,7 @@ def _names(kind: Any) -> list[str]:
 
 
 def _fields(value: Any, names: Sequence[str], what: str) -> dict[str, Any]:
-    """An object of JSON with exactly these names."""
+    """Return an object of JSON that must have exactly these names."""
     if not isinstance(value, dict) or set(value) != set(names):
         raise ValueError(f"expected {what} to have {', '.join(names)}, got {shown(value)}")
     return value

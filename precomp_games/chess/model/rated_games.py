@@ -1,13 +1,13 @@
-"""What is drawn of people's rated games: positions with how the game ended, and moves with their time.
+"""Samples of people's rated games: positions with the games' results, and moves with their time.
 
 Of each game, a few positions of its opening are drawn, by half-moves that are chosen before it is read, so
 that games stay nearly independent and long ones do not count more. Each has the mover's score, both ratings
-and both clocks. Of its moves about one in eight is drawn with the seconds that it took: what the clock was
-two half-moves before, less what it is, plus the increment. A player's first move is left out, since servers
-start clocks after it. A clock that grew by more than the increment (an opponent gave time, or the file is
-wrong) says nothing of seconds.
+and both clocks. Of its moves about one in eight is drawn with the seconds that it took: the difference of
+the clock's times two half-moves before and now, plus the increment. A player's first move is left out, since
+servers start clocks after it. A clock that grew by more than the increment (an opponent gave time, or the
+file is wrong) gives no seconds.
 
-The last games by date are kept out of every fit (`later`): what is said of them is a prediction.
+The last games by date are kept out of every fit (`later`): checks on them are predictions.
 
 Cost: python-chess reads some 400 games a second.
 """
@@ -28,27 +28,27 @@ from precomp_games.chess.data.game_records import SPEEDS, WHITE_SCORES, GameReco
 from precomp_games.chess.data.pgn_files import GameReport
 
 PLIES = (8, 36)
-"""Half-moves, counted from 0, of which positions are drawn: the first, and the one behind the last."""
+"""Range of half-moves, counted from 0, of drawn positions: the first, and the one behind the last."""
 BAND = 300
 """Rating points of a band."""
 TEST_SHARE = 0.15
-_MOVES = 1 / 8  # of a game that are drawn with their seconds
-_LAST = 160  # half-moves that are read
+_MOVES = 1 / 8  # share of a game's moves that are drawn with their seconds
+_LAST = 160  # half-moves of a game that are read
 _FEWEST_READ = 1000  # games, however little time there is
 
 
 @dataclasses.dataclass(frozen=True)
 class RatedPosition:
-    """A position of a rated game, seen by who is to move.
+    """A position of a rated game, from the viewpoint of the side to move.
 
     Attributes:
       game: the game's number in the file.
-      year: when, as a decimal year; 0 where the file does not say.
+      year: date as a decimal year; 0 if unknown.
       speed: one of `SPEEDS`.
-      ratings: the mover's and the other's.
-      clocks: seconds that the mover and the other have left.
+      ratings: the mover's and the other side's.
+      clocks: seconds that the mover and the other side have left.
       epd: the position.
-      score: how the game ended for the mover: 0, 1/2 or 1.
+      score: the mover's result: 0, 1/2 or 1.
     """
 
     game: int
@@ -61,21 +61,21 @@ class RatedPosition:
 
     @property
     def rating(self) -> float:
-        """The mean of both ratings."""
+        """Mean of both ratings."""
         return sum(self.ratings) / 2.0
 
 
 @dataclasses.dataclass(frozen=True)
 class TimedMove:
-    """A move of a rated game, and how long it took.
+    """A move of a rated game, with its duration.
 
     Attributes:
       game, year, speed: as of a `RatedPosition`.
-      control: seconds that a player has at first, and what each move adds.
+      control: a player's seconds at first, and the increment for each move.
       rating: the mean of both ratings.
       ply: the half-move, counted from 0.
-      num_moves: how many legal moves there were.
-      seconds: that it took.
+      num_moves: number of legal moves.
+      seconds: the move's duration.
     """
 
     game: int
@@ -90,11 +90,11 @@ class TimedMove:
 
 @dataclasses.dataclass(frozen=True)
 class RatedGames:
-    """What was drawn of a file.
+    """Samples of a file's games.
 
     Attributes:
       positions, moves: in the order of the file.
-      games: how many games with ratings, clocks and a result there are.
+      games: number of games with ratings, clocks and a result.
     """
 
     positions: tuple[RatedPosition, ...]
@@ -102,7 +102,7 @@ class RatedGames:
     games: int
 
     def parted(self, share: float = TEST_SHARE) -> tuple[RatedGames, RatedGames]:
-        """Earlier games, and the share of them that were played last, which no fit may see."""
+        """Return the earlier games, and the share that was played last, which no fit may see."""
         dates = {each.game: each.year for each in self.moves}
         dates |= {each.game: each.year for each in self.positions}
         order = sorted(dates, key=lambda game: (dates[game], game))
@@ -117,7 +117,7 @@ class RatedGames:
 
 
 class _Drawn:
-    """What `read_games` calls the positions of a game: those that are drawn, by EPD and number of moves."""
+    """Key of positions for `read_games`: for those that are drawn, EPD and number of legal moves."""
 
     def __init__(self, positions: int, seed: int | Sequence[int]) -> None:
         self._positions, self._rng = positions, np.random.default_rng(seed)
@@ -143,14 +143,14 @@ def rated_games(
     seed: int | Sequence[int] = 0,
     report: GameReport | None = None,
 ) -> RatedGames:
-    """Draws positions and moves of a file of rated games with clocks, as far as there is time for it.
+    """Draw positions and moves from a file of rated games with clocks, as far as there is time.
 
     Args:
       path: the PGN file.
-      positions: how many are drawn of a game; of a short one fewer.
-      speeds: games of which are drawn from.
-      seed: of what is drawn.
-      report: what was read and what was not is added to it.
+      positions: number that is drawn from a game; fewer from a short one.
+      speeds: speeds of the games to draw from.
+      seed: of the draws.
+      report: report to which the counts are added.
 
     Raises:
       ValueError: no game has ratings of both sides, clocks and a result.
@@ -180,7 +180,7 @@ def rated_games(
 def _add(
     record: GameRecord, number: int, ply: int, drawn: list[RatedPosition], timed: list[TimedMove]
 ) -> None:
-    """Adds what was drawn at a half-move, where its clocks are known."""
+    """Add the samples of a half-move, if its clocks are known."""
     (epd, num_moves), white = record.keys[ply], record.mover(ply) == chess.WHITE
     white_rating, black_rating = record.ratings
     assert record.control is not None and white_rating is not None and black_rating is not None
@@ -197,10 +197,10 @@ def _add(
 def spread(
     positions: Sequence[RatedPosition], count: int, seed: int | Sequence[int] = 0, *, bands: bool = True
 ) -> list[RatedPosition]:
-    """Some of the positions, drawn so that each speed has as many as there are of it.
+    """Draw some of the positions, so that all speeds have the same number of them as far as possible.
 
-    They stand in an order in which the first ones are spread as well. With `bands`, that holds of each band
-    of ratings of a speed, too: what is fitted; without, they are as they come, as what tests a fit should be.
+    They are in an order whose beginnings are balanced as well. With `bands`, the bands of ratings of a speed
+    are balanced too, as for a fit; without, they stay as they come, as for a test of a fit.
     """
     rng = np.random.default_rng(seed)
     rank, kinds = dict[int, int](), dict[tuple[str, int], int]()
@@ -211,5 +211,5 @@ def spread(
 
 
 def band(rating: float) -> int:
-    """The lower end of a rating's band."""
+    """Return the lower end of a rating's band."""
     return math.floor(rating / BAND) * BAND
