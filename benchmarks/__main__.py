@@ -1,4 +1,4 @@
-"""Runs every benchmark and prints one table: `make bench`, or `python -m benchmarks --only=frontier`.
+"""Run every benchmark and print one table: `make bench`, or `python -m benchmarks --only=frontier`.
 
 All of them take about half an hour, most of it for efce.
 """

@@ -76,13 +76,13 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
 
 
 def tree_arrays(tree: HistoryTree) -> list[np.ndarray]:
-    """Every array of a tree."""
+    """Return every array of a tree."""
     fields = (getattr(tree, field.name) for field in dataclasses.fields(tree))
     return [value for value in fields if isinstance(value, np.ndarray)]
 
 
 def _memory(histories: int) -> tuple[int, int]:
-    """(bytes that one call takes at its peak, histories); in a fresh process."""
+    """Return the peak bytes of one call, and the number of histories; in a fresh process."""
     best_precomputation(synthetic_tree(1000), 0)  # compiles
     tree = synthetic_tree(histories)
     taken, _ = peak_memory(lambda: best_precomputation(tree, 0))

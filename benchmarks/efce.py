@@ -55,7 +55,7 @@ def sheriff(items: int, bribe: int, rounds: int) -> pyspiel.Game:
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """The rows; a `scale` below 1 leaves out what takes minutes: Large and Huge."""
+    """Return the rows; a `scale` below 1 leaves out what takes minutes: Large and Huge."""
     del turns
     found = [*_instances(scale, say), *_row_2(say)]
     iterations = {"Med": 10_000, "Large": 200, "Huge": 50}
@@ -127,7 +127,7 @@ def _curve(curve: Any) -> str:
 
 
 def _subgame(name: str, iterations: int) -> list[Row]:
-    """Counts, and regret minimization on the first subgame, with the bounds of all."""
+    """Measure counts, and regret minimization on the first subgame, with the bounds of all."""
     sizes, total, part = _GAMES[name]
     game = battleship(*sizes)
     public = efce.public_moves(game, 1)

@@ -174,7 +174,7 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
 
 
 def _exact(penalty: float, say: Callable[[str], None]) -> list[Row]:
-    """The double oracle on five trees, beside iterations of CFR+."""
+    """Measure the double oracle on five trees, beside iterations of CFR+."""
     gaps, ratios, histories = [], [], []
     for seed in range(_SEEDS):
         tree = paired_tree(penalty, seed)
@@ -201,7 +201,7 @@ def _exact(penalty: float, say: Callable[[str], None]) -> list[Row]:
 
 
 def _beside_one_program(turns: int, say: Callable[[str], None]) -> list[Row]:
-    """The double oracle and the whole tree's program, in turns."""
+    """Measure the double oracle and the whole tree's program, in turns."""
     result = []
     for name in _BASE_GAMES:
         game = pyspiel.load_game(name)
@@ -234,14 +234,14 @@ def _beside_one_program(turns: int, say: Callable[[str], None]) -> list[Row]:
 
 
 def _processor_time(work: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[float, Any]:
-    """Seconds of processor time, and what `work` returns."""
+    """Return the seconds of processor time that `work` takes, and its result."""
     start = time.process_time()
     result = work(*arguments, **named)
     return time.process_time() - start, result
 
 
 def _copier(arrays: list[np.ndarray]) -> Callable[[], None]:
-    """Copy arrays over others that are there already."""
+    """Copy arrays over existing ones."""
     pairs: list[tuple[Any, Any]] = [(np.zeros_like(array), array) for array in arrays]
 
     def copy() -> None:

@@ -1,4 +1,4 @@
-"""Expanding a tree a level of positions at a time, beside expanding it history by history.
+"""Expansion of a tree by levels of positions, compared with history by history.
 
 The game is OpenSpiel's own connect_four (C++), 2 rows by 6 columns, 3 in a row: the full-size tree has about
 1,000,000 histories over about 20,000 positions. Player 0 prepares against a fixed opponent: Algorithm 1's
@@ -79,7 +79,7 @@ class LookedUpPolicy(openspiel_policy.Policy):
 
 
 def board(state: Any) -> str:
-    """The position: the board says who is to move as well."""
+    """Return the position: the board shows who is to move as well."""
     return state.observation_string(0)
 
 
@@ -94,7 +94,7 @@ def expand_by_history(
     sigma: openspiel_policy.Policy,
     penalty: float,
 ) -> dict[str, np.ndarray]:
-    """The tree of player 0, preparing against player 1's sigma, one OpenSpiel state a history."""
+    """Return the tree of player 0, preparing against player 1's sigma, one OpenSpiel state a history."""
     threshold = penalty / (game.max_utility() - game.min_utility()) * _SLACK
     parent, action, player, pre, play, value = [-1], [-1], [], [1.0], [1.0], []
     queue = deque([(game.new_initial_state(), 1.0)])
@@ -197,7 +197,7 @@ def _ours(
 
 
 def _compare(tree: HistoryTree, other: dict[str, np.ndarray]) -> None:
-    """Hold the two expansions to the same histories, in the same order, with the same numbers.
+    """Check that the two expansions have the same histories, in the same order, with the same numbers.
 
     Raises:
       AssertionError: they differ.
@@ -207,7 +207,7 @@ def _compare(tree: HistoryTree, other: dict[str, np.ndarray]) -> None:
 
 
 def _memory(policies: tuple[LookedUpPolicy, LookedUpPolicy], penalty: float) -> tuple[int, int]:
-    """(bytes that an expansion takes at its peak, histories); in a fresh process."""
+    """Return the peak bytes of an expansion, and the number of histories; in a fresh process."""
     game = pyspiel.load_game(_GAME)
     _ours(game, policies, 1e-2)  # whatever is imported on first use
     taken, tree = peak_memory(lambda: _ours(game, policies, penalty))

@@ -88,7 +88,7 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
 
 
 def certificate_rows(say: Callable[[str], None], games: int = len(_GAMES)) -> list[Row]:
-    """Roll-outs needed, by game."""
+    """Measure the roll-outs that certificates need, by game."""
     result = []
     for name, play, prepared, player, penalty in _GAMES[:games]:
         game = pyspiel.load_game(name)

@@ -29,7 +29,7 @@ _TARGET = 500  # MB
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Counts a player's moves in a file of 500 MB times `scale`."""
+    """Count a player's moves in a file of 500 MB times `scale`, and measure the memory."""
     del turns
     megabytes = max(1, round(500 * scale))
     with tempfile.TemporaryDirectory() as folder:
@@ -64,6 +64,6 @@ def write_games(path: pathlib.Path, size: int) -> int:
 
 
 def _count(path: pathlib.Path) -> tuple[int, int, int]:
-    """Bytes at the peak, games, entries."""
+    """Return the peak bytes, the games and the entries."""
     peak, policy = peak_memory(lambda: games_policy(ChessGame(), path, _PLAYER, max_plies=40))
     return peak, policy.report.games, len(policy.counts)

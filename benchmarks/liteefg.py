@@ -35,7 +35,7 @@ class Node(NamedTuple):
 
 
 class CFRPlus:
-    """LiteEFG's solver of a game. nodes: how many the game has."""
+    """LiteEFG's solver of a game. nodes: the number of the game's nodes."""
 
     def __init__(self, path: Path, nodes: int) -> None:
         import LiteEFG
@@ -50,12 +50,12 @@ class CFRPlus:
         self._environment.update_strategy(self._graph.current_strategy())
 
     def value(self) -> float:
-        """Player 0's, of the average strategies."""
+        """Return player 0's value of the average strategies."""
         return float(self._environment.utility(self._graph.current_strategy(), "linear-avg-iterate")[0])
 
 
 def cfr_plus(root: Any, node: Callable[[Any], Node]) -> CFRPlus | None:
-    """The solver of a game from `root` on; None where LiteEFG is not installed.
+    """Return the solver of a game from `root` on; None where LiteEFG is not installed.
 
     Args:
       root: whatever `node` takes, as all children are.

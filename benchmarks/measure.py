@@ -42,13 +42,13 @@ class Times:
         return self.least(over) / self.least(under)
 
     def text(self, over: str, under: str) -> str:
-        """The ratio of the shortest times, with the least and the greatest of a single turn."""
+        """Return the ratio of the shortest times, with the least and the greatest of a single turn."""
         turns = [a / b for a, b in zip(self.seconds[over], self.seconds[under], strict=True)]
         return f"{self.ratio(over, under):.1f} x ({min(turns):.1f} to {max(turns):.1f})"
 
 
 def side_by_side(turns: int, **works: Callable[[], Any]) -> Times:
-    """Run each of `works` once a turn; what they return is dropped after the clock has stopped."""
+    """Run each of `works` once a turn; their results are dropped after the clock has stopped."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(turns):
         for name, work in works.items():
@@ -61,14 +61,14 @@ def side_by_side(turns: int, **works: Callable[[], Any]) -> Times:
 
 
 def fresh_process(work: Callable[..., Any], *arguments: Any) -> Any:
-    """`work(*arguments)` in a Python process of its own, started anew and not forked."""
+    """Return `work(*arguments)` of a Python process of its own, started anew and not forked."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as executor:
         return executor.submit(work, *arguments).result()
 
 
 def peak_memory(work: Callable[[], Any]) -> tuple[int, Any]:
-    """Bytes of resident memory that `work()` takes at its peak, beyond what there was before; its result.
+    """Return the peak bytes of resident memory that `work()` takes beyond those before, and its result.
 
     Linux only: the process's high-water mark (VmHWM) is set back through /proc/self/clear_refs, since
     ru_maxrss remembers what was freed before, and even the parent process. What the C library holds free is
@@ -93,7 +93,7 @@ def status_bytes(field: str) -> int:
 
 
 def table(rows: list[Row]) -> str:
-    """The rows as text, in columns."""
+    """Return the rows as text, in columns."""
     marks = {None: "", True: "yes", False: "NO"}
     lines = [("what", "measured", "target", "reached")]
     lines += [(row.what, row.measured, row.target, marks[row.reached]) for row in rows]

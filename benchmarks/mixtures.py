@@ -59,7 +59,7 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
 
 
 def _mix(levels: list[tuple[np.ndarray, np.ndarray, np.ndarray]], mixture: MixturePolicy) -> list[np.ndarray]:
-    """The mixed probabilities of each level's edges."""
+    """Return the mixed probabilities of each level's edges."""
     opponent, found = MixedOpponent(1, mixture, 1e-12), []
     for source, own, table in levels:
         sigma, kind = np.zeros(len(source)), np.arange(len(source))
@@ -71,7 +71,7 @@ def _mix(levels: list[tuple[np.ndarray, np.ndarray, np.ndarray]], mixture: Mixtu
 def _mixed_tree(
     histories: int, components: int
 ) -> tuple[HistoryTree, list[tuple[np.ndarray, np.ndarray, np.ndarray]], MixturePolicy]:
-    """(a synthetic tree against a mixture, (source, own, table) of each level's edges, the mixture)."""
+    """Return a synthetic tree against a mixture, (source, own, table) of each level's edges, the mixture."""
     tree = synthetic_tree(histories)
     mixture = MixturePolicy([_nobody] * components)
     rng, levels, sigma = np.random.default_rng(1), [], tree.sigma.copy()
@@ -96,5 +96,5 @@ def _mixed_tree(
 
 
 def _nobody(state: Any) -> dict[int, float]:
-    """A component that is never asked."""
+    """Raise an error: this component is never asked."""
     raise AssertionError(state)

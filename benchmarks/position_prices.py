@@ -1,4 +1,4 @@
-"""A price per position beside Algorithm 1, and beside HiGHS on the program that nothing was taken out of.
+"""A price per position beside Algorithm 1, and beside HiGHS on the unreduced program.
 
 The tree is `transposing_tree`: a million histories over 300,000 positions. Times are those of
 `best_precomputation`, certificate and all, in turns with those of a price per information state. HiGHS solves
@@ -28,7 +28,7 @@ _PASSES = 10.0
 
 
 def whole_program(forest: PricedForest, penalty: float) -> Program:
-    """The linear program with everything in it, in units of the penalty."""
+    """Return the unreduced linear program, in units of the penalty."""
     program = ProgramBuilder()
     n, count = len(forest.gain), forest.num_positions
     program.columns(n + count)

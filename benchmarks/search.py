@@ -58,7 +58,7 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
 
 
 def _variants(game: pyspiel.Game, evaluator: Any) -> dict[str, Callable[..., MinimaxResult]]:
-    """From plain to best; each is the last one and something more."""
+    """Return the variants from plain to best; each adds something to the last one."""
     _, ordering, key = known_of(game)
     options: dict[str, tuple[Any, dict[str, Any]]] = {
         "alpha-beta": (alpha_beta, {}),
@@ -115,7 +115,7 @@ def _depth_rows(depth: int, turns: int, say: Callable[[str], None]) -> list[Row]
 
 
 def _node_rows(depth: int, say: Callable[[str], None]) -> list[Row]:
-    """Positions visited; the depths of the named games shrink with that of Connect Four."""
+    """Measure positions visited; the depths of the named games shrink with that of Connect Four."""
     less = 8 - depth
     measured = []
     for game_string, full in (

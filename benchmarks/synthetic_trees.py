@@ -48,7 +48,7 @@ class _Levels:
     value: list[np.ndarray] = dataclasses.field(default_factory=list)
 
     def close(self, children: np.ndarray, decides: np.ndarray, value: np.ndarray) -> np.ndarray:
-        """Settle a level; the histories that the next one's come from."""
+        """Finish a level; return the histories that the next one's come from."""
         self.children.append(children)
         self.decides.append(decides)
         self.value.append(value)
@@ -62,14 +62,14 @@ class _Levels:
         self.sigma_pre.append(sigma_pre)
 
     def evaluated_tree(self, penalty: float, **fields: Any) -> HistoryTree:
-        """The tree of player 0's preparation, in which stopping is evaluated on the spot."""
+        """Return the tree of player 0's preparation, in which stopping is evaluated on the spot."""
         decides, inner = np.concatenate(self.decides), np.concatenate(self.children) > 0
         value = np.concatenate(self.value).clip(0.0, 1.0)
         value = np.where(decides | ~inner, value, np.nan)
         return self.tree(value, penalties=(penalty, math.inf), stop_value="evaluate", **fields)
 
     def tree(self, value: np.ndarray, **fields: Any) -> HistoryTree:
-        """The tree; `fields` are those that the levels do not say."""
+        """Return the tree; `fields` are those that the levels do not determine."""
         sizes = [len(level) for level in self.children]
         starts = np.cumsum([0, *sizes])
         parent = [np.full(1, -1), *(start + at for start, at in zip(starts, self.source[1:], strict=False))]
@@ -98,7 +98,7 @@ class _Levels:
 
 
 def synthetic_tree(histories: int, seed: int = 0) -> HistoryTree:
-    """Player 0 prepares, see above; of about so many histories."""
+    """Return a tree on which player 0 prepares, see above; of about so many histories."""
     rng = np.random.default_rng(seed)
     penalty = min(1.0, _PER_PENALTY / histories)
     levels, reach, mover = _Levels(), np.ones(1), 0
@@ -123,7 +123,7 @@ def synthetic_tree(histories: int, seed: int = 0) -> HistoryTree:
 
 
 def transposing_tree(penalty: float, joined: float = 1.12, noise: float = 0.02, seed: int = 0) -> HistoryTree:
-    """Player 0 prepares for positions, see above; with some 7 / penalty of them.
+    """Return a tree on which player 0 prepares for positions, see above; some 7 / penalty of them.
 
     Args:
       penalty: lambda.
@@ -175,7 +175,7 @@ def with_menus(tree: HistoryTree) -> HistoryTree:
 
 
 def paired_tree(penalty: float, seed: int = 0) -> HistoryTree:
-    """Both players prepare, see above; of some 25 / penalty histories."""
+    """Return a tree on which both players prepare, see above; of some 25 / penalty histories."""
     rng = np.random.default_rng(seed)
     # Per player: own reach while memorizing, and the best reach over the times at which it has stopped.
     memorizing, stopped = [np.ones(1), np.ones(1)], [np.zeros(1), np.zeros(1)]

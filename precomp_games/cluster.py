@@ -1,4 +1,4 @@
-"""Clusters of machines by Dask: how one is reached, and tasks on it, any that depend on nothing else.
+"""Clusters of machines by Dask: connecting to one, and independent tasks on it.
 
     with cluster_client("tcp://scheduler:8786") as client:
         future = client.submit(function, task)
@@ -56,11 +56,11 @@ from precomp_games._support.checks import ArgumentError, Unnamed, one_line, publ
 
 
 class ClusterError(Unnamed, ConnectionError):
-    """A scheduler or its workers are not there, or are gone."""
+    """Error: a scheduler or its workers are missing, or have gone."""
 
 
 class _LateError(Exception):
-    """A result that is there does not come."""
+    """Error: a result that exists does not arrive."""
 
 
 ANSWER_SECONDS = 60.0
@@ -110,7 +110,7 @@ Cluster = Annotated[str, checks.Check(_cluster)]
 @contextlib.contextmanager
 @public
 def cluster_client(cluster: Cluster, *, startup_seconds: checks.Seconds = 60.0) -> Iterator[Any]:
-    """A client of a cluster, in a `with`; at its end the client is closed, and what was started for it.
+    """Open a client of a cluster; at the end of the block it is closed, with all that was started for it.
 
     Args:
         cluster: a scheduler's address ("tcp://host:8786", "tls://host:8786"), a scheduler file, or
@@ -153,7 +153,7 @@ def cluster_client(cluster: Cluster, *, startup_seconds: checks.Seconds = 60.0) 
 
 @contextlib.contextmanager
 def _local(cluster: str, seconds: float) -> Iterator[Any]:
-    """Workers on this machine, for the block.
+    """Start workers on this machine, for the block.
 
     Raises:
         ConnectionError: they do not start.
@@ -233,7 +233,7 @@ def _address(cluster: str, seconds: float) -> str:
 
 @contextlib.contextmanager
 def told_if_lost(cluster: str) -> Iterator[None]:
-    """In its block a scheduler is asked for something.
+    """Raise `ClusterError` where the scheduler is lost within the block.
 
     Raises:
         ConnectionError: it is gone.
@@ -297,7 +297,7 @@ def once_there(count: Callable[[], int], cluster: str, seconds: float) -> int:
 
 @contextlib.contextmanager
 def _warnings_only() -> Iterator[Callable[[int], None]]:
-    """Dask tells of each worker that comes and of each task that is given up; only warnings are for users.
+    """Show only Dask's warnings: it reports each worker that comes and each task that is given up.
 
     Yields what sets the level of what is told.
     """
@@ -324,7 +324,7 @@ def _warnings_only() -> Iterator[Callable[[int], None]]:
 
 @contextlib.contextmanager
 def _interrupted_after() -> Iterator[None]:
-    """Ctrl-C comes when the block has ended, and to no process that is started in it.
+    """Delay Ctrl-C to the end of the block, and keep it from processes that are started in it.
 
     Dask cannot close what has started in part, and a worker that has just begun cannot ignore it yet.
     """
@@ -355,7 +355,7 @@ def map_on_cluster(
     *,
     startup_seconds: checks.Seconds = 60.0,
 ) -> Iterator[tuple[int, Any]]:
-    """Give (number, function(task)) of every task, in the order in which they are done.
+    """Yield (number, function(task)) of every task, in the order in which they are done.
 
     What the function's module defines is sent as it is, by value, unless it is of this library: workers need
     the library and not the module.
@@ -398,7 +398,7 @@ def _map(
 
 
 def _send_by_value(function: Callable[[Any], Any]) -> None:
-    """Has what a function's module defines sent as it is, unless workers have it too."""
+    """Send the contents of a function's module by value, unless workers have it too."""
     import cloudpickle  # type: ignore[import-untyped,unused-ignore]
 
     module = getattr(function, "func", function).__module__
@@ -462,7 +462,7 @@ class UnderWay:
     def results(
         self, send_next: Callable[[int], bool], count_workers: Callable[[], int]
     ) -> Iterator[tuple[Any, Any]]:
-        """Send tasks ahead of the workers, and give (what it was for, its result) of each as they come.
+        """Send tasks ahead of the workers, and yield (its purpose, its result) of each as they come.
 
         Args:
             send_next: submits the next task, given the number of workers; False where there is none left.
@@ -514,7 +514,7 @@ class UnderWay:
         return self._tasks[key].future.status not in _NOT_THERE
 
     def done(self, seconds: float) -> list[tuple[Any, Any]]:
-        """Give (what it was for, its result) of each task that is done; none after so many seconds.
+        """Yield (its purpose, its result) of each task that is done; none after so many seconds.
 
         Raises:
             ChildProcessError: workers die of a task again and again.
@@ -567,7 +567,7 @@ class UnderWay:
         self._send_again([key])
 
     def send_stranded(self) -> None:
-        """Send again what no worker has, now and at the last call: a task may be on its way for a while."""
+        """Resend tasks that no worker has, now and at the last call: a task may be on its way for a while."""
         ask = (self._client, self._cluster)
         held = set().union(*asked(*ask, lambda: self._client.processing()).values())
         missed = {key for key in self._tasks if key not in held and not self._is_there(key)}
@@ -575,7 +575,7 @@ class UnderWay:
         self._missed = missed & self._tasks.keys()
 
     def cancel(self) -> None:
-        """Take all back; a scheduler that is gone has nothing left of them."""
+        """Cancel all tasks; a scheduler that is gone has nothing left of them."""
         with contextlib.suppress(ConnectionError):
             self._cancel(self._tasks.values())
         self._tasks.clear()

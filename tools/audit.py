@@ -31,13 +31,13 @@ _CHANGES = frozenset(
 
 
 class Audit:
-    """Writes down, while it is on, what should not happen. A process has one, and keeps it.
+    """A record of forbidden effects while it is on. A process has one, and keeps it.
 
     events: (kind, what, told).
     """
 
     def __init__(self, work: pathlib.Path) -> None:
-        """Files within `work` may be read and written; Python's own and the checkout's may be read."""
+        """Allow reading and writing files within `work`, and reading Python's own and the checkout's."""
         self.events: list[tuple[str, str, str]] = []
         self.is_on = False
         self._work = self._within = str(work)
@@ -48,7 +48,7 @@ class Audit:
 
     @contextlib.contextmanager
     def on(self, work: str | os.PathLike[str] | None = None) -> Iterator[None]:
-        """While something runs that is watched; it may write in `work`, and nowhere else of its own."""
+        """Watch the block; its code may write in `work`, and nowhere else of its own."""
         self.events.clear()
         self._within = self._work if work is None else f"{os.path.abspath(work)}{os.sep}"
         self.is_on = True

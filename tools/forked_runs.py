@@ -1,4 +1,4 @@
-"""Runs of examples that begin after the imports: a process that has made them forks for each run.
+"""Fast runs of examples: a process that has made the imports forks for each run.
 
 Importing the library takes two seconds, more than most runs take, and so does what a run then does with what
 has been imported: the first kernel that it calls, garbage that it looks for there, and taking it all apart at
@@ -39,7 +39,7 @@ def command_of(example: str) -> str | None:
 
 
 class RunServer:
-    """Forks runs, one at a time; its own process starts with the first one.
+    """A server that forks runs, one at a time; its own process starts with the first one.
 
     Args:
       search_seconds: what a search of theirs may take before its engine is taken for hung.
@@ -104,7 +104,7 @@ _status: int | None = None
 
 
 def _end() -> None:
-    """To take all modules apart takes longer than most runs, which end without it."""
+    """End the process without taking all modules apart, which takes longer than most runs."""
     if _status is not None:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Runs the notebooks of docs/notebooks, without Jupyter, and writes what their cells say.
+"""Run the notebooks of docs/notebooks, without Jupyter, and write the outputs of their cells.
 
   python -m tools.notebooks [name ...]
 
@@ -27,7 +27,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1] / "docs" / "notebooks"
 
 
 def said_by(notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Each cell of code, and its outputs as nbformat has them."""
+    """Yield each cell of code, and its outputs as nbformat has them."""
     matplotlib.use("Agg")
     namespace: dict[str, Any] = {"__name__": "notebook"}
     for number, cell in enumerate(cell for cell in notebook["cells"] if cell["cell_type"] == "code"):

@@ -133,7 +133,7 @@ class Reader:
     more: Callable[[], Iterable[bytes]] = tuple
 
     def hostile(self) -> list[bytes]:
-        """Files of strangers."""
+        """Hostile files for this reader."""
         return [*self.more(), *hostile_files(self.name, self.good()[-1])]
 
 
@@ -152,13 +152,13 @@ class _Pool(prep.EnginePool):
 
 @contextlib.contextmanager
 def numbering_engine(store: str | os.PathLike[str] = ":memory:") -> Iterator[prep.StoredEngine]:
-    """An engine within this process, with a store."""
+    """Open an engine within this process, with a store."""
     with prep.EvaluationStore(store) as opened:
         yield prep.StoredEngine(opened, _Pool())
 
 
 def tried(*uses: Callable[[], object]) -> None:
-    """Use what was read in each way, refused or not."""
+    """Use a value that was read in each way, refused or not."""
     for use in uses:
         with contextlib.suppress(*REFUSALS):
             use()
@@ -168,7 +168,7 @@ def tried(*uses: Callable[[], object]) -> None:
 
 
 def hostile_files(name: str, sample: bytes) -> Iterable[bytes]:
-    """Files in place of a good one, by the suffix of its name."""
+    """Return hostile files in place of a good one, by the suffix of its name."""
     kind = name.rpartition(".")[2]
     if kind == "json":
         yield from (json.dumps(told).encode() for told in _documents(json.loads(sample)))
@@ -195,7 +195,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _documents(told: Any) -> Iterable[Any]:
-    """A document of JSON with each hostile text at its places of text, and each kind of value at all."""
+    """Return JSON documents with each hostile text in place of texts, and each kind of value anywhere."""
     for values, kinds in ((PLACES, (str, type(None))), (VALUES, (object,))):
         number = count = 0
         while number < max(count, len(values)):

@@ -1,4 +1,4 @@
-"""The commands that go on from what is in a folder, as readers of each file of it.
+"""Commands that resume from a folder, as readers of each file in it.
 
 They run in this process: an engine scores moves by number, and games between engines are one that is there
 already. An input is the number of a file in the folder that a whole run has left, and what stands in it in
@@ -43,7 +43,7 @@ _NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 
 def _played(book: Any, own: Any, opponent: Any, headers: Any, ended: Any, **how: Any) -> None:
-    """In place of games between engines: one that is drawn by agreement."""
+    """Return, in place of games between engines, one that is drawn by agreement."""
     for tags in headers:
         game = chess.pgn.Game()
         game.setup(book.start)
@@ -67,7 +67,7 @@ def _engines(given: Any, *more: Any, **how: Any) -> Iterator[Engines]:
 
 
 class _Refused(ValueError):
-    """A command has ended with one line."""
+    """Error: a command has ended with one line."""
 
 
 def _run(name: str, folder: pathlib.Path) -> str:
@@ -135,7 +135,7 @@ def _prepared() -> dict[str, bytes]:
 
 
 def _games() -> dict[str, bytes]:
-    """Games of a person, with both colors, in two years."""
+    """Return games of a person, with both colors, in two years."""
     text = "".join(
         f'[Event "?"]\n[Date "{year}.01.01"]\n[White "{one}"]\n[Black "{other}"]\n[Result "1-0"]\n\n'
         f"{moves} 1-0\n\n"
@@ -222,7 +222,7 @@ def _use(name: str, path: pathlib.Path) -> None:
 
 
 def _number_of(name: str, data: bytes) -> tuple[int, bytes]:
-    """Of an input: which file it is in place of, and what that has."""
+    """Return the number of the file that an input replaces, and its contents."""
     number, _, data = data.partition(b"\n")
     return int(number) % len(_COMMANDS[name].state) if number.isdigit() and len(number) < 4 else 0, data
 
@@ -232,7 +232,7 @@ def _input(number: int, data: bytes) -> bytes:
 
 
 def changed_state(name: str, rng: random.Random, data: bytes, plain: Plain, words: Sequence[bytes]) -> bytes:
-    """Change an input of a command, as what its file has is changed."""
+    """Return an input of a command with its file changed."""
     number, data = _number_of(name, data)
     suffix = pathlib.Path(_COMMANDS[name].state[number]).suffix
     return _input(number, changed(rng, data, plain, words, suffix))

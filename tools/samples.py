@@ -1,4 +1,4 @@
-"""Files as the library and its users have them, small: what readers are tried on, and tests work with."""
+"""Small sample files, as the library and its users write them: for readers and tests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sample_games() -> tuple[bytes, ...]:
 
 
 def sample_boards() -> list[chess.Board]:
-    """Positions of the first moves; White may castle in the last."""
+    """Return positions of the first moves; White may castle in the last."""
     boards = []
     for line in ("", "e2e4", "e2e4 e7e5", "e2e4 e7e5 g1f3", "g1f3 g8f6 g2g3 g7g6 f1g2 f8g7"):
         boards.append(chess.Board())
@@ -119,7 +119,7 @@ def calibrations() -> tuple[Any, ...]:
 
 @functools.cache
 def drills() -> tuple[bytes, ...]:
-    """Progress of some answers; without fsrs there is none."""
+    """Return the progress of some answers; without fsrs there is none."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "drill.sqlite")
         with Drill(small_book(), path, seed=0) as drill:
@@ -150,7 +150,7 @@ def store_positions() -> tuple[str, ...]:
 
 @functools.cache
 def stores() -> tuple[bytes, ...]:
-    """Stores with and without what was played and said."""
+    """Return stores with and without games and comments."""
     files = []
     for samples in (0, 3):
         with tempfile.TemporaryDirectory() as name:
@@ -168,7 +168,7 @@ def stores() -> tuple[bytes, ...]:
 
 @functools.cache
 def sample_trees() -> tuple[HistoryTree, ...]:
-    """Perfect and imperfect information, chance, menus, weights."""
+    """Return trees with perfect and imperfect information, chance, menus, weights."""
     trees = []
     for name, penalties in (("kuhn_poker", (0.01, 0.02)), ("nim(pile_sizes=2;3)", (0.01, 0.3))):
         game = pyspiel.load_game(name)

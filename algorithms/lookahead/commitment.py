@@ -149,7 +149,7 @@ def commit_against_lookahead(
         them.
 
     Raises:
-      ValueError: an argument is not as above, h gives no finite number, the game has no perfect
+      ValueError: h gives no finite number, the game has no perfect
         recall, or there are too many plans inside a lookahead.
       LinearProgramError: HiGHS fails.
     """

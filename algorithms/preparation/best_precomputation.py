@@ -189,9 +189,6 @@ def best_precomputation(
       time_limit: seconds after which an integer program is stopped. There is one for a price per position,
         with menus, or for a budget at which the frontier does not bend; `upper` then says how good the set
         is. None: it is solved.
-
-    Raises:
-      ValueError: an argument is not as above.
     """
     decisions = Decisions.against(tree, player, opponent, price=price, keep=keep)
     return best_set(decisions, budget, Clock(time_limit))
@@ -210,9 +207,6 @@ def best_of_frontier(
       frontier: of `memory_frontier`; its tree, player, price and opponent are meant.
       budget: the most information states, or positions.
       time_limit: see `best_precomputation`.
-
-    Raises:
-      ValueError: an argument is not as above.
     """
     decisions = frontier.decisions
     return _result(decisions, _within_budget(decisions, budget, Clock(time_limit), frontier), budget)
@@ -387,9 +381,6 @@ def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = Non
     Args:
       strategy: of the player who prepares.
       opponent: the other player's strategy on the same tree; None: it plays its sigma.
-
-    Raises:
-      ValueError: an argument is not as above.
     """
     tree = strategy.tree
     decisions = Decisions.against(tree, strategy.player, opponent)
@@ -477,9 +468,6 @@ def precomputation_plan(
 
     Returns:
       A step for each budget. Each contains the one before, and is its best extension.
-
-    Raises:
-      ValueError: an argument is not as above.
     """
     numbers = budgets if isinstance(budgets, Sequence) and not isinstance(budgets, str | bytes) else ()
     wanted = [checks.check_integer(budget, f"budgets[{k}]", least=0) for k, budget in enumerate(numbers)]

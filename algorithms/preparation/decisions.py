@@ -186,7 +186,7 @@ class Decisions(Shown):
           alone: whether the tree may be of a game alone, in which no player can stop.
 
         Raises:
-          ValueError: an argument is not as above; a tree with evaluated stops knows no strategies.
+          ValueError: a tree with evaluated stops knows no strategies.
         """
         if tree.stop_value == "evaluate":
             # with_penalties() may have made both infinite since; the opponent's turns tell, too.

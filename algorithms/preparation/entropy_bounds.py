@@ -124,9 +124,6 @@ class EntropyBounds:
             menu.
           player: 0 or 1.
           opponent: a `MetaStrategy` of the other player's; None: it plays its sigma.
-
-        Raises:
-          ValueError: an argument is not as above.
         """
         decisions = Decisions.against(tree, player, opponent)
         if tree.infoset_keys is not None:

@@ -217,9 +217,6 @@ class MemoryFrontier(Result):
 
         Returns:
           The axes.
-
-        Raises:
-          ValueError: an argument is not as above.
         """
         axes = axes_of(axes)
         right = float(self.sizes[-1]) if most is None else most
@@ -257,9 +254,6 @@ def memory_frontier(
       keep: what is known already, see there. The sets of the frontier are what there is beside it.
       opponent: what the other player does in the meta-game: a `MetaStrategy` on this tree, for instance one
         side of an equilibrium. None: it plays its sigma and memorizes nothing.
-
-    Raises:
-      ValueError: an argument is not as above.
     """
     decisions = Decisions.against(tree, player, opponent, price=price, keep=keep)
     if decisions.shared is not None and decisions.has_choice:

@@ -169,9 +169,6 @@ def judge_book(
       own_entries: further entries that the book's owner knows, such as second choices, for the best set of
         the owner's entries.
       learn: how many states are to be learned next, at most.
-
-    Raises:
-      ValueError: an argument is not as above.
     """
     decisions = Decisions.against(tree, player)
     if len(tree.weight):

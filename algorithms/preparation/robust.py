@@ -167,7 +167,7 @@ def robust_precomputation(
       budget: the most entries. None: each costs the tree's penalty.
 
     Raises:
-      ValueError: an argument is not as above; information states have weights other than 0 and 1; the tables
+      ValueError: information states have weights other than 0 and 1; the tables
         need more memory than there is.
     """
     if tree.infoset_keys is not None or math.isfinite(tree.penalties[1 - player]):

@@ -61,9 +61,6 @@ def meta_equilibrium(
       target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
       check_every: how many iterations of regret minimization lie between measurements of NashConv.
       seconds: regret minimization stops at the first measurement after so many. None: no limit.
-
-    Raises:
-      ValueError: an argument is not as above.
     """
     if solver is None:
         solver = SOLVERS[0] if variant is None and iterations is None else SOLVERS[1]

@@ -258,7 +258,7 @@ def best_response(game: AnyGame, policy: Policies, player: checks.Player) -> Bes
       player: 0 or 1.
 
     Raises:
-      ValueError: an argument is not as above, or an answer is no distribution over legal actions.
+      ValueError: an answer is no distribution over legal actions.
     """
     tree = tree_of(game)
     other = strategy_by(tree, policy[1 - player], 1 - player)
@@ -276,7 +276,7 @@ def nash_conv(game: AnyGame, policy: Policies) -> float:
       policy: of both players, or a pair.
 
     Raises:
-      ValueError: an argument is not as above, or an answer is no distribution over legal actions.
+      ValueError: an answer is no distribution over legal actions.
     """
     tree = tree_of(game)
     strategies = [strategy_by(tree, each, i) for i, each in enumerate(policy)]

@@ -1,4 +1,4 @@
-"""Arguments of public functions are checked by their signatures, and errors take one line.
+"""Checks of public functions' arguments by their signatures, with errors of one line.
 
     @public
     def best_of_frontier(frontier: MemoryFrontier, budget: Annotated[int, Ge(0)]) -> BestPrecomputation: ...
@@ -70,7 +70,7 @@ def one_line(error: object) -> str:
 
 
 def pasteable(text: str) -> str:
-    """A text as a word of a shell's command line; where it has control characters, as Python writes it."""
+    """Return a text as a word of a shell's command line, as Python writes it if it has control characters."""
     return shlex.quote(text) if text.isprintable() else repr(text)
 
 
@@ -86,7 +86,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def plain_text(text: str, longest: int = 2000) -> str:
-    """A text from outside without characters that only control layout, and of a length that can be shown."""
+    """Return a text from outside without control characters that change the layout, cut to a length."""
     kept = "".join(
         " " if character in _LINE_ENDS else character
         for character in text[: 2 * longest]
@@ -102,7 +102,7 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 class Unnamed(Exception):
-    """An error that does not say which function it is of: the public function that was called adds it."""
+    """An error without its function's name, which the public function that was called adds."""
 
     function = ""
 
@@ -116,7 +116,7 @@ class ArgumentError(Unnamed, ValueError):
 
 
 def shown(value: Any) -> str:
-    """`repr(value)` for an error message: on one line, at most some 200 characters, and never an error."""
+    """Return `repr(value)` for an error message: on one line, at most some 200 characters, never an error."""
     try:
         text = " ".join(repr(value).split())
     except Exception:
@@ -199,7 +199,7 @@ def _float(value: Any) -> float:
 
 
 def check_boolean(value: Any, name: str) -> bool:
-    """True or False, numpy's included.
+    """Return the value if it is True or False, numpy's included.
 
     Raises:
       ValueError: it is neither.
@@ -210,7 +210,7 @@ def check_boolean(value: Any, name: str) -> bool:
 
 
 def check_player(value: Any, name: str = "player") -> int:
-    """Player 0 or 1.
+    """Return the value if it is player 0 or 1.
 
     Raises:
       ValueError: it is neither of the integers.
@@ -233,7 +233,7 @@ def check_choice(value: Any, choices: Collection[str], name: str) -> str:
 
 
 def check_function(value: Any, name: str) -> Any:
-    """Something that can be called.
+    """Return the value if it can be called.
 
     Raises:
       ValueError: it cannot be called.
@@ -244,10 +244,11 @@ def check_function(value: Any, name: str) -> Any:
 
 
 def check_instance(value: Any, kind: type[_T] | tuple[type[_T], ...], name: str) -> _T:
-    """An instance of a class, or of one of several; errors add what makes one, where `_made_by` says so.
+    """Return the value if it is an instance of a class, or of one of several.
 
     Raises:
-      ValueError: the value is no such instance. A class in place of its instance is the commonest case.
+      ValueError: the value is no such instance; the error names its maker where `_made_by` gives one. A class
+        in place of its instance is the commonest case.
     """
     if isinstance(value, kind):
         return value
@@ -264,7 +265,7 @@ def _a(kind: type) -> str:
 
 
 def check_pair(value: Any, name: str) -> tuple[Any, Any]:
-    """`(value, value)`, or the two elements of a list, tuple or array: one for both players, or one each.
+    """Return `(value, value)`, or the two elements of a list, tuple or array: for both players, or one each.
 
     Raises:
       ValueError: a list, tuple or array that does not have two elements.
@@ -302,7 +303,7 @@ def check_path(value: Any, name: str) -> str:
 
 
 def check_penalties(penalties: float | Sequence[float]) -> tuple[float, float]:
-    """Penalties (lambda_0, lambda_1) per memorized state, in utility; one number stands for both.
+    """Return penalties (lambda_0, lambda_1) per memorized state, in utility; one number stands for both.
 
     Raises:
       ValueError: a penalty is not positive or NaN. Infinity is allowed: a player who never memorizes.
@@ -315,7 +316,7 @@ def check_penalties(penalties: float | Sequence[float]) -> tuple[float, float]:
 
 
 def real_array(value: Any) -> npt.NDArray[np.float64] | None:
-    """Numbers as an array, the same where it is one; None for text, bytes, complex or masked numbers."""
+    """Return numbers as an array, itself if it is one; None for text, bytes, complex or masked numbers."""
     try:
         array = np.asarray(value)
         real = array.dtype.kind in "biuf" and not np.ma.is_masked(value)
@@ -355,7 +356,7 @@ def check_numbers(
 
 
 def check_indices(value: Any, count: int, name: str) -> npt.NDArray[np.int64]:
-    """Integers from 0 to count - 1: an array, or any other iterable of them.
+    """Return integers from 0 to count - 1, of an array or any other iterable.
 
     Raises:
       ValueError: the value has no entries, or one of them is no such integer: a boolean, a fraction.
@@ -480,7 +481,7 @@ def check_evaluation(value: Any, state: Any, name: str) -> float:
 
 
 def check_ranking(value: Any, actions: Sequence[int], name: str, where: str | None = None) -> list[int]:
-    """Actions in an order that a function that was given says: each of them once.
+    """Return the order of actions that a given function answers: each of them once.
 
     Args:
       value: its answer.
@@ -528,11 +529,11 @@ INFINITE = object()
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """`Annotated[Any, Check(function)]`: it takes a value and the argument's name, and gives what is kept.
+    """A check of a value: `Annotated[Any, Check(function)]`, a function of the value and the argument's name.
 
     Attributes:
-      function: the check.
-      words: those that there are, where the value is one of several words.
+      function: the check, which returns the value to keep.
+      words: the choices, where the value is one of several words.
     """
 
     function: _Test
@@ -540,12 +541,12 @@ class Check:
 
 
 def one_of(words: Collection[str]) -> Check:
-    """In an annotation, beside str: one of these words, as `Literal` of words that are kept elsewhere."""
+    """Return an annotation's check beside str: one of these words, like `Literal` of words kept elsewhere."""
     return Check(lambda value, name: check_choice(value, words, name), words)
 
 
 def each_of(kind: type) -> Check:
-    """In an annotation, beside an iterable: instances of a class, which the function gets as a tuple."""
+    """Return an annotation's check beside an iterable: instances of a class, passed on as a tuple."""
 
     def check(value: Any, name: str) -> tuple[Any, ...]:
         if isinstance(value, str | bytes) or not isinstance(value, collections.abc.Iterable):
@@ -564,11 +565,11 @@ NonNegativeFloat = Annotated[float, Ge(0.0)]
 PositiveFloat = Annotated[float, Gt(0.0)]
 """A finite number above 0."""
 Seconds = Annotated[float, Gt(0.0), Le(1e6)]
-"""For which something is waited: some days at most, since event loops refuse what is much more."""
+"""A waiting time: some days at most, since event loops refuse much more."""
 Player = Annotated[int, Check(check_player)]
 """0 or 1."""
 Seed = Annotated[int | Sequence[int], Check(check_seed)]
-"""What numpy's generators start from."""
+"""A seed of numpy's generators."""
 FilePath = Annotated[str | os.PathLike[str], Check(check_path)]
 """A path, which the function gets as text."""
 
@@ -581,7 +582,7 @@ def public(function: _F) -> _F:
 
     @functools.cache
     def read() -> tuple[dict[str, _Test], list[tuple[str, _Test | None]]]:
-        """At the first call, since annotations may name what is defined later."""
+        """Read the annotations at the first call, since they may name what is defined later."""
         tests = _tests(function)
         return tests, [(name, tests.get(name)) for name in inspect.signature(function).parameters]
 

@@ -37,7 +37,7 @@ def config(
     progress: Callable[..., Any] | None = None,
     networks: checks.FilePath | None = None,
 ) -> contextlib.ExitStack:
-    """Set what holds for the whole process; in a `with` statement, until its end.
+    """Set the process's settings; in a `with` statement, until its end.
 
     Args:
         max_memory: bytes that the process may have, or a text such as "2GB"; a tree that is about to take
@@ -62,7 +62,7 @@ def config(
 
 
 def memory_limit() -> float:
-    """Bytes that the process may have."""
+    """Return the bytes that the process may have."""
     return default_memory() if _settings["max_memory"] is None else float(_settings["max_memory"])
 
 
@@ -76,7 +76,7 @@ def networks_named() -> str | os.PathLike[str] | None:
 def bar(
     description: str, unit: str, total: int | None = None, *, leave: bool | None = None
 ) -> Iterator[Callable[..., None]]:
-    """Show work that takes long.
+    """Show the progress of long work.
 
     Gives a function of the work that is done so far, None where that is as before, of a note, and of how much
     there is, where that shows later.

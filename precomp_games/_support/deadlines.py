@@ -26,12 +26,12 @@ _IN_HASTE = 0.8  # of the time that is left, for the next step: it may take long
 
 
 class OutOfTimeError(Exception):
-    """There is no time left for what was to be begun."""
+    """Error: no time is left for the next piece of work."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Deadline:
-    """When work ends.
+    """The end of some work.
 
     Attributes:
       end: By `time.monotonic`; infinity: never by itself.
@@ -43,7 +43,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds, 0 where it is over."""
+        """Seconds that are left, 0 once it has passed."""
         return 0.0 if self.stopped() else max(0.0, self.end - time.monotonic())
 
 
@@ -51,12 +51,12 @@ _current: contextvars.ContextVar[Deadline | None] = contextvars.ContextVar("dead
 
 
 def deadline() -> Deadline | None:
-    """That of the work that is under way; None where it may take as long as it does."""
+    """Return the deadline of the work under way; None where it has no limit."""
     return _current.get()
 
 
 def seconds_left() -> float:
-    """Until it; infinity where there is none."""
+    """Return the seconds until the deadline; infinity without one."""
     now = _current.get()
     return math.inf if now is None else now.left
 
@@ -74,7 +74,7 @@ def check_finished(done: int, of: int) -> None:
 
 @contextlib.contextmanager
 def limited(until: Deadline | None) -> Iterator[None]:
-    """Within it, work has this deadline, or none."""
+    """Give the work in the block this deadline, or none."""
     token = _current.set(until)
     try:
         yield
@@ -84,7 +84,7 @@ def limited(until: Deadline | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def part(share: float) -> Iterator[None]:
-    """Within it, there is this share of the time that is left."""
+    """Give the work in the block this share of the time that is left."""
     now = _current.get()
     if now is not None and math.isfinite(now.end):
         now = dataclasses.replace(now, end=time.monotonic() + share * now.left)

@@ -1,4 +1,4 @@
-"""Faces of packages, whose names are imported when they are asked for."""
+"""Faces of packages, whose names are imported on first use."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def read_archive(
 
 
 def _array(archive: zipfile.ZipFile, name: str, size: int) -> npt.NDArray[Any]:
-    """An array of plain numbers or text, as large as the file says by its own size and by no claim of it.
+    """Return an array of plain numbers or text, checked against the file's size, not its header's claim.
 
     Raises:
       ValueError: there is another kind of data, or a shape that the data does not have.

@@ -73,7 +73,7 @@ def _call_template(compiled: Any, given: Sequence[types.Type], by_name: Mapping[
 
 
 class _UserFolder(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
-    """Tells numba's cache where to look."""
+    """Cache locator that points numba to the user's folder."""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
         self._py_file, self._lineno = file, function.__code__.co_firstlineno
@@ -139,7 +139,7 @@ def _text(file: str) -> bytes:
 
 
 class _Announcement(event.Listener):  # type: ignore[misc,unused-ignore]
-    """Listens to numba's compiler, which loads from the cache without an event."""
+    """Listener to numba's compiler, which loads from the cache without an event."""
 
     def __init__(self) -> None:
         self._said = multiprocessing.parent_process() is not None

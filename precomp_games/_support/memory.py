@@ -49,7 +49,7 @@ _OPENBLAS = ({"highspy"}, 144 << 20), ({"scipy.linalg", "scipy.special"}, 48 << 
 
 
 def size_text(size: float) -> str:
-    """Bytes in words, such as "2 GB"."""
+    """Return bytes in words, such as "2 GB"."""
     unit = next((unit for unit in ("T", "G", "M", "K") if size >= _UNITS[unit]), "")
     return f"{size / _UNITS[unit]:.3g} {unit}B"
 
@@ -78,7 +78,7 @@ Memory = Annotated[float | str, checks.Check(check_memory)]
 
 
 def default_memory() -> float:
-    """Four fifths of what the machine has, or of what this process's control groups allow."""
+    """Return four fifths of the machine's memory, or of the limit of this process's control groups."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return _SHARE * min([float(total), *_group_limits()])
 
@@ -111,14 +111,14 @@ def resident_memory() -> float:
 
 
 class _Guard(importlib.abc.MetaPathFinder):
-    """Refuses to import what would spin for ever, on a whole core, for want of address space (`ulimit -v`).
+    """Guard against imports that would spin forever on a whole core without address space (`ulimit -v`).
 
     As it is loaded, an OpenBLAS takes a buffer for each of its threads, and one more when it computes. Where
     it gets none it asks again, without end. So as much is mapped here before, and let go untouched.
     """
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        """Look at the module that is about to be imported, and leaves it to others."""
+        """Look at the module that is about to be imported, and leave it to others."""
         for names, size in _OPENBLAS:
             if fullname in names and names.isdisjoint(sys.modules):
                 self._check(fullname.partition(".")[0], size)
@@ -151,13 +151,13 @@ def give_back() -> None:
 
 
 def in_blocks(*columns: npt.NDArray[Any]) -> Iterator[tuple[Any, ...]]:
-    """The rows of columns as Python's numbers, which take several times as much: a block at a time."""
+    """Yield the rows of columns as Python's numbers, several times as large, a block at a time."""
     for first in range(0, len(columns[0]), BLOCK):
         yield from zip(*(column[first : first + BLOCK].tolist() for column in columns), strict=True)
 
 
 class MemoryMeter:
-    """Watches one growing piece of work.
+    """A watch on one growing piece of work.
 
     Attributes:
       limit: Bytes; infinite for no limit.
@@ -179,12 +179,12 @@ class MemoryMeter:
         self._trimmed = False
 
     def begin(self, where: str) -> None:
-        """Go on to another part of the work, so that what came between is nobody's."""
+        """Start another part of the work: memory taken in between counts for neither."""
         self.where, self._trimmed = where, False
         self._most = max(self._most, resident_memory())
 
     def watched(self, kind: str, objects: Iterable[_Object], count: int) -> Iterator[_Object]:
-        """Pass `count` objects on as they are made; those of a kind are taken to be of one size.
+        """Yield `count` objects as they are made; those of a kind are taken to be of equal size.
 
         Raises:
           ValueError: see `check`; those that follow are estimated by those that came.
@@ -205,7 +205,7 @@ class MemoryMeter:
         self._hold(used, left * size / seen if seen else 0.0)
 
     def check(self, ahead: float = 0.0) -> None:
-        """Hold what is in use now, and what is about to be, to the limit.
+        """Check the memory in use now, and that about to be, against the limit.
 
         Raises:
           ValueError: it passes the limit.

@@ -26,7 +26,7 @@ _ROUNDING = 1e-12  # of the largest number in a line: what is less is 0 there
 
 
 class Shown:
-    """An object that says on one line what it is and how large, without what has its default."""
+    """Base of objects whose repr shows on one line what they are and how large, without default values."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -183,7 +183,7 @@ Axes = Annotated[Any, checks.Check(_check_axes)]
 
 
 def axes_of(axes: Any) -> Any:
-    """The axes, or those of a new figure; matplotlib takes its time, and is loaded when it is needed."""
+    """Return the axes, or those of a new figure; matplotlib is slow to load, and so is loaded on use."""
     if axes is not None:
         return axes
     from matplotlib import pyplot

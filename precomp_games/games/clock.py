@@ -1,4 +1,4 @@
-"""A base game played on the clock: each player has a time for the whole game, and loses when it has run out.
+"""A base game on the clock: each player has a time for the whole game, and loses when it has run out.
 
     game = ClockGame({"game": {"name": "tic_tac_toe"}, "time_0": 5, "time_1": 5})
     game = pyspiel.load_game("python_clock(game=connect_four(),time_0=20,time_1=20,move_time=4)")
@@ -100,7 +100,7 @@ class ClockGame(pyspiel.Game):
         return ClockState(self)
 
     def max_chance_nodes_in_history(self) -> int:
-        """The base game's."""
+        """Return the base game's number."""
         return int(self.base.max_chance_nodes_in_history())
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
@@ -127,9 +127,6 @@ class ClockGame(pyspiel.Game):
         Args:
           policy: of the base game: an OpenSpiel policy or anything that `HistoryTree` takes.
           ticks: what a move takes, a number or a function of the clock game's state; 0: it is memorized.
-
-        Raises:
-          ValueError: an argument is not as above.
         """
         return ClockPolicy(self, policy, ticks)
 
@@ -175,7 +172,7 @@ class ClockState(pyspiel.State):
         self.late = -1
 
     def current_player(self) -> int:
-        """0, 1, or pyspiel's chance or terminal player."""
+        """Return 0, 1, or pyspiel's chance or terminal player."""
         if self.late >= 0:
             return int(pyspiel.PlayerId.TERMINAL)
         return int(self.base.current_player())
@@ -191,7 +188,7 @@ class ClockState(pyspiel.State):
         return [float(u) for u in self.base.returns()] if self.base.is_terminal() else [0.0, 0.0]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """The base game's."""
+        """Return the base game's outcomes."""
         return list(self.base.chance_outcomes())
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -271,8 +268,8 @@ class SearchClock:
     A search that is over early (`nodes` visited) takes only its own ticks, one at the least.
 
     Attributes:
-      nodes_per_tick: A tick is so many nodes.
-      moves: So many moves are to come, so each gets that part of what is left.
+      nodes_per_tick: The nodes in a tick.
+      moves: The moves to plan for; each gets an equal part of the time that is left.
     """
 
     nodes_per_tick: checks.PositiveInt
@@ -280,7 +277,7 @@ class SearchClock:
 
     @public
     def allotted(self, left: checks.NonNegativeInt) -> int:
-        """Ticks for the next move with `left` on the clock: at least 1, which may be more than there is.
+        """Return the ticks for the next move with `left` on the clock: at least 1, even if fewer are left.
 
         Raises:
           ValueError: `left` is no integer of at least 0.
@@ -319,9 +316,6 @@ class SearchClock:
           search: `search(base_state, nodes)` returns something with `action` and `nodes` (positions visited),
             as `alpha_beta(state, SearchBudget(nodes=nodes))` does; a function of its arguments alone.
           position_key: of the base game; searches are kept, and serve for equal positions again.
-
-        Raises:
-          ValueError: an argument is not as above.
         """
         return TimedSearch(game, search, self, position_key)
 

@@ -89,7 +89,7 @@ class KJPokerState(pyspiel.State):
         self.bets: tuple[tuple[int, ...], ...] = ((),)
 
     def current_player(self) -> int:
-        """0, 1, or pyspiel's chance or terminal player."""
+        """Return 0, 1, or pyspiel's chance or terminal player."""
         if self.is_terminal():
             return int(pyspiel.PlayerId.TERMINAL)
         if not self.cards or len(self.cards) - 2 < len(self.bets) - 1:

@@ -26,7 +26,7 @@ def observation_type(iig_obs_type: Any, params: Any, game: pyspiel.Game) -> pysp
 
 
 class StringObserver:
-    """An observer of strings only: what a player sees of a state is `string_from(state, player)`."""
+    """An observer by strings only: a player sees `string_from(state, player)`."""
 
     def __init__(self, string_from: Callable[[Any, int], str | None]) -> None:
         """Make it of its function, which gives None where there is nothing to tell."""
@@ -41,7 +41,7 @@ class StringObserver:
 def open_observer(
     game: pyspiel.Game, iig_obs_type: Any, params: Any, moves: Callable[[Any], str]
 ) -> StringObserver:
-    """The observer of a game of perfect information: the state, or the moves so far as `moves` writes them.
+    """Return the observer of a game of perfect information: the state, or the moves as `moves` writes them.
 
     There is no private information, and an observer that asks for nothing else sees nothing.
     """

@@ -69,7 +69,7 @@ def to_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game | str | p
 
 
 def _written(title: str, root: Any, look: Callable[[Any], _Node]) -> Iterator[str]:
-    """The lines: nodes in prefix order."""
+    """Yield the lines: nodes in prefix order."""
     yield f'EFG 2 R "{title}" {{ "0" "1" }}\n""\n\n'
     chance = ends = 0
     stack = [root]
@@ -150,7 +150,7 @@ def _labels(count: int) -> str:
 
 
 def efg_name(text: str) -> str:
-    """Text that may stand between quotation marks: OpenSpiel knows no escapes."""
+    """Return text that may stand between quotation marks: OpenSpiel knows no escapes."""
     return " ".join(text.replace('"', "'").replace("\\", "/").split())
 
 
@@ -161,7 +161,7 @@ def _decimal(number: float) -> str:
 
 
 def _exact_probabilities(probabilities: Sequence[float]) -> list[str]:
-    """Probabilities in digits, with an exact sum of 1: the largest takes up what is missing."""
+    """Return probabilities in digits, with an exact sum of 1: the largest absorbs the rest."""
     with localcontext() as context:
         context.prec = 400  # the smallest float has its first digit after 323 zeros
         exact = [Decimal(repr(p)) for p in probabilities]

@@ -181,7 +181,7 @@ class MetaPrecomputationState(pyspiel.State):
         return self._rules().infoset(self.position)
 
     def current_player(self) -> int:
-        """0, 1, or pyspiel's chance or terminal player."""
+        """Return 0, 1, or pyspiel's chance or terminal player."""
         return self._rules().player(self.position)
 
     def is_terminal(self) -> bool:
@@ -329,7 +329,7 @@ def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules
 
 
 def _penalty(value: Any, name: str) -> float:
-    """A penalty as game strings have it. OpenSpiel's parser gives "1" as an integer and "1e-3" as text."""
+    """Return a penalty of a game string. OpenSpiel's parser gives "1" as an integer and "1e-3" as text."""
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = float(value)

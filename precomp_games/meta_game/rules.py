@@ -174,7 +174,7 @@ class MetaRules:
     # -- tables ------------------------------------------------------------------------------------
 
     def _infoset_tables(self) -> None:
-        """Each player's treeplex: which information states precede and follow each, and how many there are.
+        """Build each player's treeplex: the information states before and after each, and their numbers.
 
         _first_entry: the entries of I are _first_entry[I]:_first_entry[I + 1]. By entry: _owner, the
         information state; _following, the information states that come right after it; _after, the sum of
@@ -200,7 +200,7 @@ class MetaRules:
         self.num_actions = 1 + int(sizes.max(initial=1))
 
     def _audit_tables(self, largest: float) -> None:
-        """Branches' probabilities, and what memorizing each information state costs in its audit."""
+        """Build the branches' probabilities, and the price of each information state in its audit."""
         tree = self.tree
         prices: list[float] = tree.infoset_penalty.tolist()
         charge, full, depth = [0.0] * len(prices), [0.0, 0.0], 0
@@ -260,7 +260,7 @@ class MetaRules:
         return going, np.minimum(least, np.where(goes, going, np.inf)), safe
 
     def _reweighted_tables(self) -> None:
-        """lambda_i q(h) of each history, and the bound on returns."""
+        """Build lambda_i q(h) of each history, and the bound on returns."""
         tree, n, chance = self.tree, self.tree.num_histories, self.tree.chance_reach
         going, least, safe = self._stop_reaches()
         weight, charge, wrong = np.zeros(n), np.zeros(n), np.zeros(n, bool)
@@ -328,7 +328,7 @@ class MetaRules:
         return range(1 + self._first_entry[infoset + 1] - self._first_entry[infoset])
 
     def outcomes(self, at: MetaPosition) -> list[tuple[int, float]]:
-        """A chance move's (id, probability): base-game actions; branches; information states' places."""
+        """Return a chance move's (id, probability): base-game actions, branches, or places."""
         if at.phase == _BRANCH:
             return [(k, p) for k, p in enumerate(self.branches) if p > 0.0]
         if at.audited >= 0:
@@ -341,7 +341,7 @@ class MetaRules:
         return [(a, p) for a, p in zip(self._action[first:last], row, strict=True) if p > 0.0]
 
     def _played(self, at: MetaPosition, first: int, last: int) -> list[float]:
-        """With what probabilities a chance move leads to some of the children of a history."""
+        """Return the probabilities with which a chance move leads to some of the children of a history."""
         row: list[float] = (self._sigma_pre if at.phase == _PRE else self._sigma)[first:last]
         if at.phase != _PRE or not self._entry:
             return row
@@ -414,7 +414,7 @@ class MetaRules:
         return self._view(player, at.history if self.tree.infoset_keys is None else last, made)
 
     def known(self, at: MetaPosition, player: int) -> tuple[int, list[tuple[int, int]]]:
-        """A player's last history with an information state of its own, or -1; its (infoset, action)s."""
+        """Return a player's last history with an own information state, or -1; its (infoset, action)s."""
         h, stopped = at.history, at.stopped[player]
         if at.phase in (_BRANCH, _FIRST):  # where information is perfect, seen as the root is
             return (0 if self._mover[0] == player and self.tree.infoset_keys is None else -1), []
@@ -445,7 +445,7 @@ class MetaRules:
         return made[::-1]
 
     def _entry_at(self, at: MetaPosition, player: int) -> int:
-        """Which entry of its menu a player that has not stopped has memorized last."""
+        """Return the entry that a player who has not stopped has memorized last."""
         if self._mover[at.history] == player:
             return at.entry
         return self._entry[int(self.tree.own_edges[player][at.history])] if self._entry else 0
@@ -473,7 +473,7 @@ class MetaRules:
             return str(action)  # a tree from a file whose base game no string loads
 
     def choice_names(self, infoset: int) -> list[str]:
-        """The actions of a decision in words; an entry is called by what it plays where there are several."""
+        """Return the actions of a decision in words; of several entries, each is named by its moves."""
         if infoset not in self._names:
             names, size = ["stop"], self._first_entry[infoset + 1] - self._first_entry[infoset]
             for entry in range(size if size > 1 else 0):

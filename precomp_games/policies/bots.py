@@ -33,7 +33,7 @@ class BotRow:
     bot: Any
 
     def __call__(self, state: Any) -> dict[int, float]:
-        """Ask at a state.
+        """Ask the bot at a state.
 
         Raises:
           ValueError: the bot is the other player's.

@@ -88,9 +88,6 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
             average of what they play.
           position_key: states with equal keys, after equally many moves, are the same to all components,
             which are then asked once about them. None: every history is asked about.
-
-        Raises:
-          ValueError: an argument is not as above.
         """
         if isinstance(policies, str | bytes | Mapping) or not isinstance(policies, Sequence) or not policies:
             raise ArgumentError(f"expected policies to be a sequence of them, got {shown(policies)}")
@@ -138,7 +135,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
           player_id: who moves there.
 
         Raises:
-          ValueError: an argument is not as above, or a component's answer is wrong.
+          ValueError: a component's answer is wrong.
         """
         checks.check_turn(self._known_game(state), player_id)
         return self._rows([state])[0]
@@ -156,7 +153,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 
     @public
     def posterior(self, state: Any, player: checks.Player) -> npt.NDArray[np.float64]:
-        """Which component a player probably is, after its moves so far.
+        """Return the posterior of a player's components, after its moves so far.
 
         Args:
           state: of the base game; whoever is to move there.
@@ -166,7 +163,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
           float64[K], sum 1; the weights where each move is drawn anew.
 
         Raises:
-          ValueError: an argument is not as above, or a component's answer is wrong.
+          ValueError: a component's answer is wrong.
         """
         return np.asarray(self.posteriors([state], player)[0])
 
@@ -262,7 +259,7 @@ def component_name(number: int) -> str:
 
 
 def _own_turns(state: Any, player: int) -> list[int]:
-    """After how many moves it has been a player's turn on the path to a state."""
+    """Return the move numbers of a player's turns on the path to a state."""
     return [n for n, move in enumerate(state.full_history()) if move.player == player]
 
 

@@ -1,4 +1,4 @@
-"""The arrays of a history tree: what makes them a tree, and their files."""
+"""Arrays of a history tree: the conditions that make them a tree, and their files."""
 
 from __future__ import annotations
 

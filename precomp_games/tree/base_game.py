@@ -50,7 +50,7 @@ AnySumGame = Annotated[Any, checks.Check(lambda value, name: given_game(value, c
 
 
 def named_game(text: str) -> pyspiel.Game:
-    """The game that a user's own string names, to OpenSpiel's `load_game` or as the path of an .efg file.
+    """Return the game that a user's string names, for OpenSpiel's `load_game` or as the path of an .efg file.
 
     Raises:
       ValueError: there is no such game, or it has no such parameter; or the file is none, or no such file.
@@ -82,7 +82,7 @@ def _efg_game(path: str) -> pyspiel.Game:
 
 
 def loaded_game(game_string: str) -> pyspiel.Game:
-    """The game that a string names. The string may be a stranger's: it opens no file and runs no program.
+    """Return the game that a string names. A stranger's string opens no file and runs no program.
 
     Raises:
       ValueError: the string does not load: the game's module is not imported, it names a file, or it was made

@@ -292,7 +292,7 @@ class HistoryTree(Result, TreeFacts):
 
     @public
     def children(self, history: int) -> range:
-        """Indices of a history's children.
+        """Return the indices of a history's children.
 
         Raises:
           ValueError: there is no history of that index.
@@ -525,5 +525,5 @@ class HistoryTree(Result, TreeFacts):
 
 
 def _range(game: pyspiel.Game) -> float:
-    """R, 0 where all payoffs are equal, and nothing is worth memorizing."""
+    """Return R, 0 where all payoffs are equal, and nothing is worth memorizing."""
     return float(game.max_utility() - game.min_utility())

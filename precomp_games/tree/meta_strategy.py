@@ -77,7 +77,7 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
           player_id: who moves there; only games in which players move at once have a choice.
 
         Raises:
-          ValueError: an argument is not as above, or the state is off the book and the player's sigma is not
+          ValueError: the state is off the book and the player's sigma is not
             known.
         """
         player = checks.check_turn(state, player_id, self.game or self._game_string)
@@ -100,7 +100,7 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
 
 @dataclasses.dataclass(frozen=True)
 class Alternative:
-    """Another entry of a menu, which was not memorized.
+    """An entry of a menu beside the memorized one.
 
     Attributes:
       row: {action: probability}.
@@ -114,7 +114,7 @@ class Alternative:
 
 @dataclasses.dataclass(frozen=True)
 class MemorizedState(Result):
-    """Why one information state is worth learning; utilities are the book player's.
+    """An information state that is worth learning, with its reasons; utilities are the book player's.
 
     Attributes:
       infoset: Its index in the tree.
@@ -218,7 +218,7 @@ class MetaStrategy(Result):
         return cls(tree, player, adjusted(tree, memorize, player))
 
     def realization_plan(self) -> npt.NDArray[np.float64]:
-        """The realization plan: float64[E], the probability that an entry is memorized; 0 at the other's."""
+        """Return the realization plan: float64[E], the probability of each entry; 0 at the other's."""
         return realization_plan(self.tree, self.memorize)
 
     def columns(self) -> dict[str, Any]:
@@ -233,12 +233,12 @@ class MetaStrategy(Result):
 
     @property
     def expected_size(self) -> float:
-        """E|S|, the expected number of memorized information states."""
+        """Return E|S|, the expected number of memorized information states."""
         return float(self.realization_plan().sum())
 
     @property
     def largest_size(self) -> int:
-        """The most information states that a set of the mixture has, and so the most that a draw can cost."""
+        """Return the most information states of a set in the mixture, and so the greatest cost of a draw."""
         start, end = self._parts()
         used = end > start
         points = np.concatenate([end[used], start[used]])  # where one ends and one begins, ends come first
@@ -246,7 +246,7 @@ class MetaStrategy(Result):
         return int(np.cumsum(steps[np.argsort(points, kind="stable")]).max(initial=0))
 
     def mixture(self) -> list[tuple[float, npt.NDArray[np.int32]]]:
-        """Memorization sets with probabilities that play the same, at most one more than there are entries.
+        """Return an equal mixture of memorization sets, at most one more than there are entries.
 
         Each entry gets a part of [0, 1] as long as its realization weight, inside that of the entry before it
         and beside those of the others of its menu; a point of [0, 1] tells a set. Where menus have one entry,
@@ -310,7 +310,7 @@ class MetaStrategy(Result):
 
 
 def strategy_columns(tree: HistoryTree, *strategies: MetaStrategy) -> dict[str, Any]:
-    """Columns with a row for each entry of a tree: player, infoset, action, probability, plan.
+    """Return columns with a row for each entry of a tree: player, infoset, action, probability, plan.
 
     The strategies, one a player, are 0 at each other's entries. An entry is an action of the game alone, or
     what is memorized.
@@ -356,7 +356,7 @@ def _row(strategy: MetaStrategy, stops: bool, state: Any) -> dict[int, float] | 
 
 
 def check_meta_tree(tree: Any) -> HistoryTree:
-    """A tree of a meta-game, on which strategies are known: not one with evaluated stops, nor a game alone.
+    """Return the tree if it is a meta-game's with strategies: no evaluated stops, and not a game alone.
 
     Raises:
       ValueError: it is none.
@@ -429,14 +429,14 @@ def check_memorize(value: Any, tree: AnyForest, player: int) -> npt.NDArray[np.f
 
 
 def realization_plan(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """float64[E]: the probability of memorizing each entry, where `memorize` is `MetaStrategy.memorize`."""
+    """Return float64[E]: the probability of memorizing each entry; `memorize` is `MetaStrategy.memorize`."""
     plan = np.array(memorize)
     _multiply_down(tree.previous[tree.entry_infoset], plan)
     return plan
 
 
 def adjusted(tree: AnyForest, memorize: npt.NDArray[np.float64], player: int) -> npt.NDArray[np.float64]:
-    """A player's probabilities, but for what rounding and plans that do not come have made of their sums.
+    """Return a player's probabilities with sums corrected for rounding and for plans that do not come.
 
     At most 1 at each information state. Where nobody can stop, 1: all alike where they are 0.
     """
@@ -474,7 +474,7 @@ def check_strategy(value: Any, tree: HistoryTree, player: int, name: str) -> Met
 
 
 def check_strategies(value: Any, tree: HistoryTree) -> tuple[MetaStrategy, MetaStrategy]:
-    """Strategies of players 0 and 1, in this order, on one tree.
+    """Return the strategies of players 0 and 1, in this order, on one tree.
 
     Raises:
       ValueError: they are not.

@@ -1,4 +1,4 @@
-"""Runs a target's inputs in a forked process, and notes what came out of each.
+"""Runs of a target's inputs in a forked process, with the outcome of each.
 
 It goes on after as many inputs as there are notes in a folder, and leaves the input at which it ends there.
 While an input runs, Python's audit events tell of files, programs, connections and pickles.
@@ -48,7 +48,7 @@ def register_targets() -> None:
 
 
 def run(target: Target, folder: pathlib.Path, inputs: int, seed: int) -> None:
-    """Run what is left of the inputs."""
+    """Run the remaining inputs."""
     notes, last = folder / "notes", folder / "input"
     done = len(notes.read_text("utf-8").splitlines())
     warnings.filterwarnings("error", module=r"precomp_games(\.|$)")
@@ -120,7 +120,7 @@ def _outcome(target: Target, data: bytes, work: pathlib.Path, watch: _Watch) -> 
 
 
 def _of_refusal(error: Exception) -> tuple[str, str | None]:
-    """Say what is wrong with an error that may come, if anything is."""
+    """Return what is wrong with an error, and its details; ("refused", None) if nothing is."""
     text = str(error)
     cause: BaseException | None = error
     while cause is not None:
@@ -139,7 +139,7 @@ def _of_refusal(error: Exception) -> tuple[str, str | None]:
 
 
 def _where(error: BaseException) -> str:
-    """Name our innermost function that an error came through, and the innermost of all."""
+    """Return our innermost function that an error came through, and the innermost of all."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if str(_ROOT) in frame.filename and "/tests/" not in frame.filename]
     chosen = [*ours[-1:], *(frame for frame in frames[-1:] if frame not in ours[-1:])]
@@ -151,7 +151,7 @@ def _told(error: BaseException) -> str:
 
 
 class _Watch(Audit):
-    """Python's audit events while an input runs, and errors in threads."""
+    """Watch on Python's audit events while an input runs, and on errors in threads."""
 
     data = b""
 

@@ -1,4 +1,4 @@
-"""Inputs that are nearly right: real ones, changed as files get damaged, or by somebody who means harm."""
+"""Inputs that are nearly right: real ones, damaged as files get damaged, or changed with harmful intent."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def changed(
     suffix: str = "",
     mend: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
 ) -> bytes:
-    """Change a file as its kind is changed, which a suffix says; one that is not of it, as bytes."""
+    """Return a file, changed as its kind is, which a suffix names; a file of no such kind, as bytes."""
     try:
         if suffix == ".json":
             return bent_json(rng, data, plain)

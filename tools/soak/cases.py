@@ -1,4 +1,4 @@
-"""The runs that faults happen to, and which of their files must be the same after all."""
+"""Runs that suffer faults, and their files that must be the same after all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Case:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The example's name and its flags."""
+        """Return the example's name and its flags."""
         name, flags = self.name.partition(",")[0], f"{self.flags} --output_dir={OUT}"
         if self.searches:
             flags += f" --opponent_nodes=300 --analyst_nodes=1500 --store={STORE}"
@@ -92,12 +92,12 @@ def outcome(case: Case, folder: pathlib.Path) -> dict[str, bytes]:
 
 
 def difference(expected: dict[str, bytes], found: dict[str, bytes]) -> str:
-    """Which files differ; "" where none does."""
+    """Return the names of files that differ; "" where none does."""
     names = sorted(expected.keys() | found.keys())
     return ", ".join(name for name in names if expected.get(name) != found.get(name))
 
 
 def _without_seconds(data: bytes) -> bytes:
-    """A table but for its column of seconds."""
+    """Return a table without its column of seconds."""
     rows = list(csv.DictReader(io.StringIO(data.decode())))
     return repr([{k: v for k, v in row.items() if k != "seconds"} for row in rows]).encode()

@@ -37,7 +37,7 @@ class Outcome:
 
 @contextlib.contextmanager
 def local_cluster(workers: int) -> Iterator[Any]:
-    """Dask's cluster of this machine, whose workers come again when they are killed."""
+    """Start Dask's cluster on this machine, which replaces workers that are killed."""
     import dask
     import distributed
 
@@ -56,7 +56,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def engine_file(folder: Path, *, slow: bool) -> Path:
-    """An engine of this folder alone, which tells its processes; a slow one leaves time to be killed."""
+    """Write an engine of this folder alone, which marks its processes; a slow one leaves time to kill it."""
     path = folder / "engine.py"
     wait = 'sys.argv[1:] = ["--fault", "slow", "--only", " b "]\n' if slow else ""
     path.write_text(
@@ -109,7 +109,7 @@ def rows_of(store: Path) -> list[tuple[Any, ...]]:
 
 
 def disturbed(folder: Path, workers: int, events: Sequence[tuple[int, str]], seed: int = 0) -> Outcome:
-    """A preparation on a cluster to which things happen.
+    """Run a preparation on a cluster, with disturbances.
 
     Args:
       folder: a new one.
@@ -149,7 +149,7 @@ def disturbed(folder: Path, workers: int, events: Sequence[tuple[int, str]], see
 
 
 def campaign(folder: Path, seed: int, whole: Outcome | None = None) -> Outcome:
-    """A run to which things happen at random; it must end as one without a cluster does.
+    """Run with random disturbances; the run must end as one without a cluster does.
 
     Args:
       folder: a new one.

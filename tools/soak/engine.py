@@ -1,4 +1,4 @@
-"""An engine in front of another: it writes down which searches end, and misbehaves now and then.
+"""An engine in front of another: it records which searches end, and misbehaves now and then.
 
     python engine.py ENGINE LOG SHARE SEED
 
@@ -47,7 +47,7 @@ class Relay:
         self.out.flush()
 
     def answers(self) -> None:
-        """Send on what the engine says."""
+        """Pass on the engine's output."""
         answers: BinaryIO = self.engine.stdout  # type: ignore[assignment]
         for line in answers:
             if line.startswith(b"bestmove"):
@@ -63,7 +63,7 @@ class Relay:
         os._exit(0)
 
     def misbehave(self, kind: str) -> bool:
-        """Do what is done before a search; return whether there is none."""
+        """Misbehave before a search; return whether the search is left out."""
         append(self.log, f"fault {kind}\n")
         if kind == "exit":
             self.engine.kill()

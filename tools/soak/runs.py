@@ -28,7 +28,7 @@ class Ended:
 
     @property
     def error(self) -> str:
-        """The one line of an error; anything else is told whole, and is a finding."""
+        """Return the one line of an error; anything else is shown whole, and is a finding."""
         lines = [line for line in self.stderr.splitlines() if line.startswith("error: ")]
         if len(lines) == 1 and "Traceback" not in self.stderr:
             return lines[0]
@@ -36,7 +36,7 @@ class Ended:
 
 
 def stored(path: pathlib.Path) -> int:
-    """Search in a store that a live run may be writing to; it must be sound."""
+    """Return the searches in a store that a live run may be writing to; it must be sound."""
     if not path.exists():
         return 0
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)) as db:
@@ -47,7 +47,7 @@ def stored(path: pathlib.Path) -> int:
 
 
 def alive(folder: pathlib.Path) -> list[int]:
-    """Processes that work in a folder, or whose commands name it, as those of its engines do."""
+    """Return processes that work in a folder, or whose commands name it, as those of its engines do."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -37,7 +37,7 @@ _FULL = r"error: (?!.*'None').*(No space left on device|database or disk is full
 
 
 class Finding(Exception):
-    """Something was lost, or said in another way than it should be."""
+    """Error: something was lost, or reported in another way than it should be."""
 
 
 @dataclasses.dataclass
@@ -67,7 +67,7 @@ class Trial:
         self.searched = self.folder / "searched.txt"
 
     def environment(self, faults: float = 0.0) -> dict[str, str]:
-        """Names the engine, which misbehaves in that share of its searches."""
+        """Return the environment: it names the engine, which misbehaves in that share of its searches."""
         script = self.folder / f"engine-{faults}"
         if not script.exists():
             words = [sys.executable, "-S", engine.__file__, self.engine_path, str(self.searched), str(faults)]
@@ -86,7 +86,7 @@ class Trial:
         may: tuple[int, ...] = (0,),
         says: str = "",
     ) -> Ended:
-        """A forked run to its end.
+        """Run to the end in a forked process.
 
         Args:
           after: after so many seconds `how` is called with its process.
@@ -123,7 +123,7 @@ class Trial:
         return ended
 
     def check_left(self) -> int:
-        """The searches of a store that no run has open; it must be sound, whatever happened."""
+        """Check the searches of a store that no run has open; it must be sound, whatever happened."""
         if not all_gone(self.folder):
             raise Finding("processes outlive their run")
         try:
@@ -132,7 +132,7 @@ class Trial:
             raise Finding("the store is not sound") from error
 
     def finish(self) -> None:
-        """The next run, which nothing happens to, must end with the files of such a one."""
+        """Run once more, undisturbed; this must end with the files of an undisturbed run."""
         self.seconds = min(self.seconds, self.run().seconds)
         self.check_same()
 
@@ -142,7 +142,7 @@ class Trial:
             raise Finding(f"other files: {differing}")
 
     def check_lost(self, ends: int) -> int:
-        """Searches that were made again, since they were finished when a run ended, and not stored.
+        """Check for searches that were made again though they had finished when a run ended.
 
         Each engine may have one on its way to the store.
         """
@@ -157,7 +157,7 @@ class Trial:
 
 
 def reference(trial: Trial) -> tuple[dict[str, bytes], float]:
-    """The outcome of a run that nothing happens to, and its seconds.
+    """Return the outcome of an undisturbed run, and its seconds.
 
     Raises:
       Finding: it failed.
@@ -167,7 +167,7 @@ def reference(trial: Trial) -> tuple[dict[str, bytes], float]:
 
 
 def kills(trial: Trial) -> Counts:
-    """SIGKILL, once or more, of the process alone or with all that it started."""
+    """Send SIGKILL, once or more, to the process alone or with all that it started."""
     killed, before, latest = 0, 0, trial.seconds
     for _ in range(trial.rng.randint(2, 6)):
         how = os.killpg if trial.rng.random() < 0.5 else os.kill
@@ -190,7 +190,7 @@ def kills(trial: Trial) -> Counts:
 
 
 def interrupts(trial: Trial) -> Counts:
-    """Ctrl-C: all processes of the terminal's group are told."""
+    """Press Ctrl-C: all processes of the terminal's group get it."""
     ended = trial.run(
         trial.rng.uniform(0.0, trial.seconds),
         lambda child: os.killpg(child, signal.SIGINT),
@@ -203,7 +203,7 @@ def interrupts(trial: Trial) -> Counts:
 
 
 def engine_faults(trial: Trial) -> Counts:
-    """Engines that die, hang, stop, and say what is wrong."""
+    """Run with engines that die, hang, stop, or report errors."""
     ended = trial.run(faults=trial.rng.choice((0.002, 0.01, 0.03)), may=(0, 1), says="error: ")
     happened = trial.searched.read_text().count("fault ") if trial.searched.exists() else 0
     if ended.code == 0:
@@ -213,7 +213,7 @@ def engine_faults(trial: Trial) -> Counts:
 
 
 def full_disks(trial: Trial) -> Counts:
-    """A disk that is full at some point, and then is not."""
+    """Run on a disk that is full at some point, and then is not."""
     size = trial.rng.randint(16, 700)
     subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", trial.work], check=True, capture_output=True
@@ -228,7 +228,7 @@ def full_disks(trial: Trial) -> Counts:
 
 
 def pairs(trial: Trial) -> Counts:
-    """Two runs with the same store and folder."""
+    """Run twice at once with the same store and folder."""
     with contextlib.closing(RunServer()) as server, concurrent.futures.ThreadPoolExecutor(1) as beside:
         other = beside.submit(trial.run, server=server)
         trial.run()
@@ -239,7 +239,7 @@ def pairs(trial: Trial) -> Counts:
 
 
 def cluster_workers(trial: Trial) -> Counts:
-    """Workers of a cluster that are killed, added and retired; the run is always a preparation."""
+    """Kill, add and retire workers of a cluster; the run is always a preparation."""
     try:
         found = campaign(trial.folder, trial.rng.randrange(10**6))
     except AssertionError as error:
@@ -260,7 +260,7 @@ KINDS: dict[str, tuple[Callable[[Trial], Counts], int, Callable[[Case], bool]]] 
 
 @contextlib.contextmanager
 def trial_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A folder that is removed, but where something was found."""
+    """Make a folder that is removed, unless something was found."""
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
     yield path
@@ -268,7 +268,7 @@ def trial_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def drawn(rng: random.Random, only: Sequence[str]) -> tuple[str, Case]:
-    """A kind of trial and its case."""
+    """Draw a kind of trial and its case."""
     (name,) = rng.choices(only, [KINDS[each][1] for each in only])
     cases = [case for case in CASES if KINDS[name][2](case)]
     return name, rng.choices(cases, [case.weight for case in cases])[0]

@@ -110,7 +110,7 @@ class _Transport:
 
 
 def without_processes(sections: Callable[[], Iterator[bytes]]) -> Any:
-    """Engines are objects in place of processes, each of which says what it is given, section by section."""
+    """Replace processes of engines by objects that answer from the input, section by section."""
 
     async def popen(command: Any, **arguments: Any) -> tuple[Any, Any]:
         protocol = engine_uci.EngineProcess()
@@ -176,7 +176,7 @@ def _book() -> bytes:
 
 
 def _first_move(state: Any) -> dict[int, float]:
-    """A policy."""
+    """Play the first move: a policy."""
     return {min(state.legal_actions()): 1.0}
 
 
