@@ -78,15 +78,15 @@ class PlayerSequences:
         return below
 
     def sequences(self, infoset: int) -> range:
-        """The sequences of an information set's actions."""
+        """Return the sequences of an information set's actions."""
         return range(int(self.first[infoset]), int(self.first[infoset + 1]))
 
     def actions(self, infoset: int) -> list[int]:
-        """OpenSpiel's actions at an information set."""
+        """Return OpenSpiel's actions at an information set."""
         return list(self.action[self.first[infoset] : self.first[infoset + 1]].tolist())
 
     def path(self, sequences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All sequences on the path to each of these, itself included and the empty one not: int64 each.
+        """Return all sequences on the path to each, itself included and the empty one not: int64 each.
 
         Returns:
           (which, sequence): the place among `sequences`, and one on its path; all last ones come first.
@@ -100,14 +100,14 @@ class PlayerSequences:
         return which, path
 
     def extremes(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The greatest of `weights @ x` over realization plans x, for each column of weights[sequence, :]."""
+        """Return the maximum of `weights @ x` over realization plans x, by column of weights[sequence, :]."""
         total: npt.NDArray[np.float64] = np.array(weights, np.float64)
         for k in range(self.num_infosets - 1, 0, -1):
             total[self.parent[k]] += total[self.first[k] : self.first[k + 1]].max(axis=0)
         return np.asarray(total[0])
 
     def realized(self, probabilities: np.ndarray) -> np.ndarray:
-        """The realization plan of action probabilities, both float[sequences, ...] with any entry at 0."""
+        """Return the realization plan of action probabilities, both float[sequences, ...], any entry at 0."""
         plan = np.array(probabilities, np.float64)
         plan[0] = 1.0
         for k in range(1, self.num_infosets):
@@ -115,7 +115,7 @@ class PlayerSequences:
         return plan
 
     def probabilities(self, plan: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The action probabilities of a realization plan; uniform where it does not come."""
+        """Return the action probabilities of a realization plan; uniform where it does not come."""
         probabilities = np.maximum(plan, 0.0)
         for k in range(1, self.num_infosets):
             own = slice(self.first[k], self.first[k + 1])
@@ -132,7 +132,7 @@ class PlayerSequences:
 
 
 def connected_infosets(parent: np.ndarray, player: np.ndarray, infoset: np.ndarray, count: int) -> np.ndarray:
-    """Pairs of information sets (I of player 0, J of player 1) such that a path visits both.
+    """Return pairs of information sets (I of player 0, J of player 1) such that a path visits both.
 
     Args:
       parent: int[N], the node before each, -1 at the root.
@@ -170,7 +170,7 @@ class SequencesBuilder:
         self._index: dict[str, int] = {}
 
     def visit(self, key: str, actions: list[int], before: int) -> int:
-        """The information set of a decision, to which the player came by the sequence `before`.
+        """Return the information set of a decision, to which the player came by the sequence `before`.
 
         Raises:
           ValueError: the player forgets what it knew or did, or has other actions there than before.
@@ -192,7 +192,7 @@ class SequencesBuilder:
         return infoset
 
     def arrays(self) -> dict[str, Any]:
-        """The fields of `PlayerSequences`.
+        """Return the fields of `PlayerSequences`.
 
         Raises:
           ValueError: see `check_infoset_keys`.

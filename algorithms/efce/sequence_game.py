@@ -118,7 +118,7 @@ class SequenceGame(Shown):
         trunk: bool = False,
         max_nodes: checks.PositiveInt = 20_000_000,
     ) -> SequenceGame:
-        """Walks a game.
+        """Walk a game.
 
         Args:
           game: two players, perfect recall, information state strings; utilities may be anything.
@@ -168,7 +168,7 @@ class SequenceGame(Shown):
 
     @public
     def infoset_of(self, player: checks.Player, key: str) -> int:
-        """The number of an information set.
+        """Return the number of an information set.
 
         Raises:
           ValueError: there is none with this string.
@@ -188,13 +188,13 @@ class SequenceGame(Shown):
         return actions + int(self.outcomes.sum()) + 1 == self.num_nodes
 
     def check_whole(self) -> None:
-        """Refuses a part of a game."""
+        """Refuse a part of a game."""
         if not self.is_whole:
             raise ArgumentError(f"expected a game that is held whole, got {self}")
 
     @public
     def sequences_in(self, other: SequenceGame) -> tuple[np.ndarray, np.ndarray]:
-        """For both players, the number in `other` of each sequence here: int64[S] each.
+        """Return, for both players, the number in `other` of each sequence here: int64[S] each.
 
         Raises:
           ValueError: an information set is not in `other`, or has other actions or another past there.
@@ -221,7 +221,7 @@ class SequenceGame(Shown):
 
     @public
     def restrict(self, label: int) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
-        """The trunk and one subgame (-1: none); and for both players, each sequence's number here.
+        """Return the trunk and one subgame (-1: none); and for both players, each sequence's number here.
 
         Raises:
           ValueError: there is no subgame of this number.
@@ -249,7 +249,7 @@ def _walked(
     trunk: bool,
     max_nodes: int,
 ) -> SequenceGame:
-    """As `SequenceGame.of`, all numbered in the order of a depth-first walk.
+    """Walk a game as `SequenceGame.of` does, numbered in the order of a depth-first walk.
 
     Limited lookahead has a walk of its own, breadth first: one generator for both would take 1.4 times as
     long here.
@@ -340,7 +340,7 @@ def moves(state: Any) -> list[tuple[int, float]]:
 def labeled(
     game: SequenceGame, node_label: npt.NDArray[np.int32], labels: tuple[Hashable, ...]
 ) -> SequenceGame:
-    """The game with these subgames.
+    """Return the game with these subgames.
 
     Args:
       game: the game.
@@ -373,7 +373,7 @@ def labeled(
 def _select(
     game: SequenceGame, keep: npt.NDArray[np.bool_], orders: list[np.ndarray]
 ) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
-    """Some nodes, and the information sets there in another order; and each sequence's number before.
+    """Return some nodes, and the information sets there in another order; and each sequence's number before.
 
     Args:
       game: the game.
@@ -437,7 +437,7 @@ def same_game(one: SequenceGame, two: SequenceGame) -> bool:
 
 
 def spread(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """With counts (2, 0, 3): which is (0, 0, 2, 2, 2), and its place there (0, 1, 0, 1, 2); int64."""
+    """Spread counts: (2, 0, 3) gives the owners (0, 0, 2, 2, 2) and the places (0, 1, 0, 1, 2); int64."""
     counts = np.asarray(counts, np.int64)
     which = np.repeat(np.arange(len(counts)), counts)
     return which, np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)

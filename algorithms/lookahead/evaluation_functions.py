@@ -56,13 +56,13 @@ class StrategyPolicy(openspiel_policy.Policy):
     """
 
     def __init__(self, game: pyspiel.Game, rows: Mapping[str, Mapping[int, float]]) -> None:
-        """Initializes the policy, whose rows are distributions."""
+        """Initialize the policy, whose rows are distributions."""
         super().__init__(game, list(range(game.num_players())))
         self.rows = rows
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """Returns {action: probability} of all legal actions.
+        """Return {action: probability} of all legal actions.
 
         Raises:
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move.
@@ -77,7 +77,7 @@ class StrategyPolicy(openspiel_policy.Policy):
 
 @public
 def equilibrium(game: Game, lexicographic: bool = True) -> StrategyPolicy:
-    """An equilibrium of a two-player zero- or constant-sum game of perfect recall, see above.
+    """Return an equilibrium of a two-player zero- or constant-sum game of perfect recall, see above.
 
     Args:
       game: as above.
@@ -96,7 +96,7 @@ def equilibrium(game: Game, lexicographic: bool = True) -> StrategyPolicy:
 
 
 def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.ndarray:
-    """A maximin realization plan: maximize v @ (1, 0, ...) with v(I) <= payoffs, by duality."""
+    """Return a maximin realization plan: maximize v @ (1, 0, ...) with v(I) <= payoffs, by duality."""
     own, other = form.players[player], form.players[1 - player]
     program = ProgramBuilder()
     add_realization_plan(program, own)
@@ -160,7 +160,7 @@ class NodeValues:
         return f"NodeValues(game={self.form.game}, player={self.player}, histories={len(self.values)})"
 
     def __call__(self, state: Any) -> float:
-        """The value at a state.
+        """Return the value at a state.
 
         Raises:
           ValueError: the state is of another game.
@@ -172,7 +172,7 @@ class NodeValues:
 def equilibrium_values(
     game: AnySumGame, player: checks.Player, policy: PolicyLike | None = None
 ) -> NodeValues:
-    """Each history's expected value to `player` if both play `policy` from there on (16).
+    """Return each history's expected value to `player` if both play `policy` from there on (16).
 
     Args:
       game: two players, sequential, perfect recall.
@@ -200,7 +200,7 @@ def equilibrium_values(
 def independent_noise(
     evaluation: NodeValues, gamma: checks.NonNegativeFloat, seed: checks.Seed
 ) -> NodeValues:
-    """Noise of standard deviation gamma on each history's value, independently, leaves included.
+    """Add noise of standard deviation gamma to each history's value, independently, leaves included.
 
     Raises:
       ValueError: gamma is negative or no number, the evaluation function is no `NodeValues`, or the
@@ -212,7 +212,7 @@ def independent_noise(
 
 @public
 def cumulative_noise(evaluation: NodeValues, gamma: checks.NonNegativeFloat, seed: checks.Seed) -> NodeValues:
-    """Noise of standard deviation gamma on each history but leaves, passed on to those before it (17).
+    """Add noise of standard deviation gamma to each history but leaves, passed on to those before it (17).
 
     Raises:
       ValueError: as `independent_noise`.
@@ -223,7 +223,7 @@ def cumulative_noise(evaluation: NodeValues, gamma: checks.NonNegativeFloat, see
 
 
 def evaluate_histories(form: SequenceForm, evaluation: EvaluationFunction) -> np.ndarray:
-    """float[histories]: an evaluation function, asked of every state.
+    """Return float[histories]: an evaluation function's values of all states.
 
     Raises:
       ValueError: a value is no finite number.
@@ -241,12 +241,12 @@ def evaluate_histories(form: SequenceForm, evaluation: EvaluationFunction) -> np
 
 
 def _noise(evaluation: NodeValues, gamma: float, seed: int | Sequence[int]) -> npt.NDArray[np.float64]:
-    """float[histories]."""
+    """Return noise for each history, float[histories]."""
     return gamma * np.random.default_rng(seed).standard_normal(len(evaluation.values))
 
 
 def _backed_up(form: SequenceForm, own: np.ndarray, odds: np.ndarray) -> np.ndarray:
-    """Each history's own number, plus the expected one of what follows it."""
+    """Return each history's own number, plus the expected one of what follows it."""
     total = np.array(own, np.float64)
     for history in range(form.num_histories - 1, 0, -1):
         total[form.parent[history]] += odds[history] * total[history]

@@ -71,7 +71,7 @@ TIE_TOLERANCE = 1e-9
 
 
 def check_own(value: Any, game: pyspiel.Game, name: str) -> None:
-    """Refuses a policy or an evaluation function that says that it is another game's, and a class of them.
+    """Refuse a policy or an evaluation function that says that it is another game's, and a class of them.
 
     Raises:
       ValueError: it is.
@@ -102,7 +102,7 @@ class FollowerType:
     order: Order | None = None
 
     def __post_init__(self) -> None:
-        """Refuses what does not fit together.
+        """Refuse what does not fit together.
 
         Raises:
           ValueError: there is an order without use.
@@ -127,7 +127,7 @@ class Follower(FollowerType):
     rational_player: int
 
     def __post_init__(self) -> None:
-        """Refuses what does not fit together.
+        """Refuse what does not fit together.
 
         Raises:
           ValueError: the evaluation is of another game or player, or there is an order without use.
@@ -146,7 +146,7 @@ class Follower(FollowerType):
         return 1 - self.rational_player
 
     def ranked(self, key: str, actions: Sequence[int]) -> list[int]:
-        """An information set's actions, the preferred one first; as the game lists them without an order.
+        """Return an information set's actions by preference, or in the game's order without an `order`.
 
         Raises:
           ValueError: the order does not give each action once.
@@ -157,7 +157,7 @@ class Follower(FollowerType):
 
 
 def legal_probabilities(policy: BatchPolicy, state: Any, name: str) -> list[float]:
-    """The probabilities that a policy gives to a state's legal actions.
+    """Return the probabilities that a policy gives to a state's legal actions.
 
     Raises:
       ValueError: it gives none, or they do not sum to 1 within 1e-6.
@@ -194,7 +194,7 @@ def evaluate_against_lookahead(
     tie_breaking: TieBreaking = "adversarial",
     order: Order | None = None,
 ) -> LookaheadOutcome:
-    """Plays a strategy of the rational player against the follower's optimal sets.
+    """Play a strategy of the rational player against the follower's optimal sets.
 
     Args:
       game: two players, sequential, perfect recall.
@@ -216,7 +216,7 @@ def evaluate_against_lookahead(
 
 
 def lookahead_outcome(follower: Follower, strategy: PolicyLike) -> LookaheadOutcome:
-    """`evaluate_against_lookahead`, where the follower is there already."""
+    """Return `evaluate_against_lookahead`, where the follower is there already."""
     game = follower.game
     check_own(strategy, game, "strategy")
     rows = as_batch_policy(strategy, "strategy")
@@ -278,7 +278,7 @@ class _LookaheadWalk:
         self.asked: dict[str, Mapping[int, float]] = {}
 
     def probabilities(self, node: _HistoryNode) -> Mapping[int, float]:
-        """Nature's or the rational player's probabilities at a history."""
+        """Return Nature's or the rational player's probabilities at a history."""
         if node.player != self.follower.rational_player:
             return node.chance
         row = self.asked.get(node.key)
@@ -288,7 +288,7 @@ class _LookaheadWalk:
         return row
 
     def look(self, root: _HistoryNode) -> None:
-        """Finds the optimal set of every information set of the follower."""
+        """Find the optimal set of every information set of the follower."""
         stack = [(root, 1.0)]  # with the probability that the others let play come there
         while stack:
             node, reach = stack.pop()
@@ -329,7 +329,7 @@ class _LookaheadWalk:
         return ends, own
 
     def expect(self, histories: _Histories, seen: list[float]) -> float:
-        """The most that the follower can hope for, over its plans inside the lookahead.
+        """Return the most that the follower can hope for, over its plans inside the lookahead.
 
         histories: those that may be the true one, given what the follower has seen.
         seen: |h| of what it looks at is added here.
@@ -347,7 +347,7 @@ class _LookaheadWalk:
         return math.fsum(total)
 
     def play(self, histories: _Histories, response: dict[str, int]) -> float:
-        """The rational player's utility from histories on; what the follower plays is left in `response`."""
+        """Return the rational player's utility from histories on; write the follower's play to `response`."""
         ends, own = self.follow(histories)
         total = [weight * node.state.returns()[self.follower.rational_player] for node, weight in ends]
         for key, members in own.items():
@@ -388,7 +388,7 @@ class LookaheadPolicy(Shown, openspiel_policy.Policy):
         tie_breaking: TieBreaking = "static",
         order: Order | None = None,
     ) -> None:
-        """Initializes the policy.
+        """Initialize the policy.
 
         Args:
           game: two players, sequential, perfect recall.
@@ -411,7 +411,7 @@ class LookaheadPolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """Returns {action: probability} of all legal actions.
+        """Return {action: probability} of all legal actions.
 
         Raises:
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the

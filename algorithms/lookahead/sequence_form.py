@@ -56,7 +56,7 @@ class SequenceForm:
 
     @classmethod
     def of(cls, game: pyspiel.Game) -> SequenceForm:
-        """Flattens a game; asked again for the same game object, it gives the same form.
+        """Flatten a game; asked again for the same game object, it gives the same form.
 
         Raises:
           ValueError: a player forgets what it knew or did (no perfect recall); histories of one information
@@ -75,7 +75,7 @@ class SequenceForm:
         return np.flatnonzero(self.player == TERMINAL)
 
     def normalized(self, player: int) -> tuple[SequenceForm, float]:
-        """(the game in which a player's greatest |utility| is 1, what all were multiplied with).
+        """Return the game in which a player's greatest |utility| is 1, and the factor.
 
         So tolerances mean the same whatever utilities are measured in.
         """
@@ -107,14 +107,14 @@ class SequenceForm:
         return np.bincount(self.sequence[leaves, 1 - player], worth, count)
 
     def members(self, player: int) -> dict[int, list[int]]:
-        """The histories of each of a player's information sets, by its number."""
+        """Return the histories of each of a player's information sets, by its number."""
         sets: dict[int, list[int]] = {}
         for history in np.flatnonzero(self.player == player).tolist():
             sets.setdefault(int(self.infoset[history]), []).append(history)
         return sets
 
     def find(self, state: Any) -> int:
-        """Which history of the game a state is.
+        """Return the number of a state's history.
 
         Raises:
           ValueError: it is none.
@@ -171,7 +171,7 @@ class Recent(Generic[_T]):
     """A cache of values of the games used last, each looked up again and again; games cannot be hashed."""
 
     def __init__(self, size: int = 8) -> None:
-        """Initializes an empty store."""
+        """Initialize an empty store."""
         self._size = size
         self._kept: dict[int, tuple[pyspiel.Game, _T]] = {}
 

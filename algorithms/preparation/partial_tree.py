@@ -123,7 +123,7 @@ class CertifiedPrecomputation(Result):
 
     @public
     def plot(self, axes: Axes = None) -> Any:
-        """Draws the interval as it narrowed with the work, and returns matplotlib's axes."""
+        """Draw the interval as it narrowed with the work, and return matplotlib's axes."""
         axes = axes_of(axes)
         work, lower, upper = zip(*(self.trace or [(1, self.lower, self.upper)]), strict=True)
         axes.step(work, upper, "C3--", where="post", label="any book is worth at most this")
@@ -135,18 +135,18 @@ class CertifiedPrecomputation(Result):
         return axes
 
     def policy(self) -> PrecomputationPolicy:
-        """A policy of the base game: the book where it reaches, sigma off it and for the opponent."""
+        """Return a policy of the base game: the book where it reaches, sigma off it and for the opponent."""
         lookup = functools.partial(_row, dict(zip(self.histories, self.rows, strict=True)))
         return PrecomputationPolicy(self.game, self.player, lookup, self.sigma)
 
 
 def _opened(menus: dict[tuple[int, ...], list[dict[int, float]]], state: Any) -> list[dict[int, float]]:
-    """The entries that were opened at a base-game state."""
+    """Return the entries that were opened at a base-game state."""
     return menus.get(tuple(state.history()), [])
 
 
 def _row(book: dict[tuple[int, ...], dict[int, float]], state: Any) -> dict[int, float] | None:
-    """{action: probability} at a base-game state, where it is memorized."""
+    """Return {action: probability} at a base-game state, where it is memorized."""
     return book.get(tuple(state.history()))
 
 
@@ -180,7 +180,7 @@ class PreparationProblem:
     def checked(
         cls, game: pyspiel.Game, sigma_pre: Any, sigma: Any, penalty: float, player: int, *more: Any
     ) -> PreparationProblem:
-        """The problem, if the policies are some; `more` is position_key and min_probability.
+        """Return the problem, if the policies are some; `more` is position_key and min_probability.
 
         Raises:
           ValueError: what was expected, and what came.
@@ -205,13 +205,13 @@ class PreparationProblem:
         return self.high - self.low
 
     def position(self, state: Any) -> Hashable:
-        """Equal where the caller promises that states are the same: those of one level with equal keys."""
+        """Return a key that is equal for states of one level that the caller promises to be the same."""
         if self.position_key is None:
             return tuple(state.history())
         return (state.move_number(), state.current_player(), self.position_key(state))
 
     def played_position(self, state: Any) -> Hashable:
-        """Equal where states are also played on from the same: a mixture remembers how they came about."""
+        """Return a key of states that are also played on alike: a mixture remembers how they came about."""
         if drawn_once(self.sigma[1 - self.player]):
             return tuple(state.history())
         return self.position(state)
@@ -249,7 +249,7 @@ class Node:
     place: int = -1
 
     def actions(self) -> tuple[int, ...]:
-        """The base game's actions from the start."""
+        """Return the base game's actions from the start."""
         return tuple(self.state.history())
 
 
@@ -280,7 +280,7 @@ class PartialTree:
     """The nodes known so far; parents come before their children in `nodes`."""
 
     def __init__(self, problem: PreparationProblem, lump: bool) -> None:
-        """Opens the root.
+        """Open the root.
 
         Args:
           problem: see there.
@@ -302,7 +302,7 @@ class PartialTree:
         self._follow([(self.root.entries[0], self.root.state, 1.0)])
 
     def open(self, nodes: Sequence[Node]) -> None:
-        """Opens nodes that can be memorized and are not open yet, and finds what follows, in one batch."""
+        """Open nodes that can be memorized and are not open yet, and find what follows, in one batch."""
         asked = [node for node in nodes if node.place not in self.menus]
         menus = iter(self.ask_menus(self._pre, asked))
         added = []
@@ -315,11 +315,11 @@ class PartialTree:
         self.follow(added)
 
     def ask_menus(self, menu: Any, nodes: Sequence[Node]) -> list[list[dict[int, float]]]:
-        """The entries of a menu, of `as_batch_menu`, at each node."""
+        """Return the entries of a menu, of `as_batch_menu`, at each node."""
         return self._ask(menu, [node.state for node in nodes], "sigma_pre")
 
     def follow(self, added: Sequence[Branch]) -> None:
-        """Finds what follows entries that are new."""
+        """Find what follows entries that are new."""
         self._follow(
             [
                 (branch, branch.node.state.child(action), branch.node.reach * p)
@@ -333,7 +333,7 @@ class PartialTree:
         return 0.0 if branch.node is self.root else self.price
 
     def _follow(self, arrivals: list[tuple[Branch, Any, float]]) -> None:
-        """Plays the opponent and chance on from states behind entries until the player is to move again."""
+        """Play the opponent and chance on from states behind entries until the player is to move again."""
         problem = self.problem
         while arrivals:
             ahead: list[tuple[Branch, Any, float]] = []
@@ -358,7 +358,7 @@ class PartialTree:
             ]
 
     def _ask(self, policy: Any, states: list[Any], name: str) -> list[list[dict[int, float]]]:
-        """The entries at each state where chance moves, or a player with this policy or menu."""
+        """Return the entries at each state where chance moves, or a player with this policy or menu."""
         problem = self.problem
         key = problem.played_position if policy is self._rival else problem.position
         distinct = rows.DistinctStates(key)  # what is the same is asked once
@@ -370,7 +370,7 @@ class PartialTree:
         return [menus[k] for k in which]
 
     def walk(self, chosen: Callable[[Node], Branch | None]) -> Iterator[tuple[Node, Branch | None]]:
-        """The nodes that are come to, and what is memorized there; at the root, what comes after it."""
+        """Yield the nodes that are reached, with the entry memorized there; at the root, what follows it."""
         stack = [self.root]
         while stack:
             node = stack.pop()
@@ -390,7 +390,7 @@ class PartialTree:
         worth: Callable[[Branch], float],
         by_position: bool = False,
     ) -> CertifiedPrecomputation:
-        """The result.
+        """Return the result.
 
         Args:
           chosen: the set, of entries with their gains.

@@ -136,7 +136,7 @@ class MinimaxResult(Result):
 
 
 def position_of(state: Any, position_key: Callable[[Any], Hashable]) -> Hashable:
-    """A state's key.
+    """Return a state's key.
 
     Raises:
       ValueError: it cannot be hashed.
@@ -165,7 +165,7 @@ SearchState = Annotated[Any, checks.Check(_check_search_state)]
 
 @public
 def minimax(state: SearchState, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:
-    """Searches every position within the budget: player 0 maximizes its utility, player 1 minimizes it.
+    """Search every position within the budget: player 0 maximizes its utility, player 1 minimizes it.
 
     Args:
       state: of a two-player game of zero or constant sum and perfect information, a player to move.
@@ -189,7 +189,7 @@ def alpha_beta(
     iterative_deepening: bool = False,
     all_scores: bool = False,
 ) -> MinimaxResult:
-    """Plain minimax's value with fewer positions.
+    """Search for plain minimax's value with fewer positions.
 
     Args:
       state: of a two-player game of zero or constant sum and perfect information, a player to move.
@@ -218,7 +218,7 @@ def principal_variation_search(
     iterative_deepening: bool = True,
     all_scores: bool = False,
 ) -> MinimaxResult:
-    """Alpha-beta that only asks of later moves whether they are better. Pays where moves are well ordered.
+    """Search by alpha-beta that tests whether later moves are better. Pays where moves are well ordered.
 
     Arguments, result and errors as for `alpha_beta`.
     """
@@ -257,7 +257,7 @@ class _Search:
         prunes: bool = True,
         null_windows: bool = False,
     ) -> None:
-        """Prepares the search: see `alpha_beta` for all but the last two arguments.
+        """Prepare the search: see `alpha_beta` for all but the last two arguments.
 
         `prunes`: whether values narrow the window. `null_windows`: whether later moves are only asked whether
         they are better.
@@ -282,7 +282,7 @@ class _Search:
         self._evaluations: tuple[dict[Hashable, float], ...] = ({}, {}, {})
 
     def run(self) -> MinimaxResult:
-        """Searches until the budget ends or the game is solved."""
+        """Search until the budget ends or the game is solved."""
         start = time.perf_counter()
         if self._budget.seconds is not None:
             self._deadline, self._stop_at = start + self._budget.seconds, 0
@@ -333,7 +333,7 @@ class _Search:
     # -- the root ----------------------------------------------------------------------------------
 
     def _iteration(self, mover: int, depth: int, order: list[int]) -> _Answer:
-        """Searches all root moves."""
+        """Search all root moves."""
         self._count()
         before = self._horizon
         best, best_action = -_INFINITY, -1
@@ -357,7 +357,7 @@ class _Search:
         return best_action, scores, frozenset(bounds), self._lengthen(line, depth)
 
     def _lengthen(self, line: tuple[int, ...], depth: int) -> tuple[int, ...]:
-        """Completes best play that a table look-up has cut short, as far as the budget goes."""
+        """Complete best play that a table look-up has cut short, as far as the budget goes."""
         state = self._state.clone()
         for action in line:
             state.apply_action(action)
@@ -375,18 +375,18 @@ class _Search:
 
     @staticmethod
     def _to(mover: int, value: float) -> float:
-        """Player 0's utility to `mover`; changes it back as well."""
+        """Return player 0's utility to `mover`; changes it back as well."""
         return value if mover == 0 else -value
 
     def _utility(self, mover: int, value: float) -> float:
-        """A value inside the search as `mover`'s utility."""
+        """Return a value inside the search as `mover`'s utility."""
         # + 0.0 makes a negated zero an ordinary one.
         return value + 0.0 if mover == 0 else self._sum + value
 
     # -- below it ------------------------------------------------------------------------------------
 
     def _count(self) -> None:
-        """Counts one position.
+        """Count one position.
 
         Raises:
           _OutOfBudgetError: it is not to be visited any more.
@@ -429,7 +429,7 @@ class _Search:
         return -self._visit(child, player, depth, -beta, -alpha)
 
     def _visit(self, state: Any, mover: int, depth: int, alpha: float, beta: float) -> float:
-        """The value to `mover`, who is to move, `depth` >= 1 moves ahead."""
+        """Return the value to `mover`, who is to move, `depth` >= 1 moves ahead."""
         first = -1
         if self._key is not None:
             table, key = self._tables[mover], self._key(state)
@@ -479,7 +479,7 @@ class _Search:
         actions.insert(0, first)
 
     def _settle(self, state: Any, mover: int, depth: int) -> float:
-        """Player 0's utility of a state that is over, at the horizon, or a chance node."""
+        """Return player 0's utility of a state that is over, at the horizon, or a chance node."""
         if mover == TERMINAL:
             return float(state.returns()[0])
         if mover == CHANCE and depth > 0:
@@ -508,7 +508,7 @@ class _Search:
         return value
 
     def _in_order(self, state: Any, actions: list[int]) -> list[int]:
-        """The actions as the ordering has them."""
+        """Return the actions as the ordering has them."""
         assert self._ordering is not None
         answer = self._ordering(state, actions[:])
         try:  # without a call, as above; OpenSpiel's actions are sorted

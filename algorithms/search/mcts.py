@@ -111,7 +111,7 @@ def mcts(
     evaluator: Evaluator | None = None,
     seed: int = 0,
 ) -> MCTSResult:
-    """Searches from a state by simulation.
+    """Search from a state by simulation.
 
     Args:
       state: of a two-player game of zero or constant sum and perfect information, a player to move.
@@ -170,7 +170,7 @@ class _Tree:
         _add_node(self._nodes, self._edges, 0, -1, state.current_player(), 0, self._used)
 
     def grow(self, budget: SimulationBudget, c: float, value_of: Evaluator, start: float) -> str:
-        """Simulates until the budget ends; returns the limit that ended it."""
+        """Simulate until the budget ends; return the limit that ended it."""
         last = sys.maxsize if budget.simulations is None else min(int(budget.simulations), sys.maxsize)
         deadline = math.inf if budget.seconds is None else start + budget.seconds
         timed = budget.seconds is not None
@@ -256,7 +256,7 @@ class _Tree:
         )
 
     def _children(self, node: int) -> dict[int, int]:
-        """{action: node} of the children that are there, by action."""
+        """Return {action: node} of the children that are there, by action."""
         first, count = int(self._nodes[node]["first_edge"]), int(self._nodes[node]["num_edges"])
         edges = self._edges[first : first + count]
         children = {self._actions[node][edge["index"]]: int(edge["child"]) for edge in edges}
@@ -280,7 +280,7 @@ class RandomRollouts:
     """
 
     def __init__(self, game: pyspiel.Game, seed: int) -> None:
-        """Initializes the roll-outs.
+        """Initialize the roll-outs.
 
         Args:
           game: whose states they are asked about: two players, sequential, zero or constant sum.
@@ -299,7 +299,7 @@ class RandomRollouts:
             self._keep = (bot, evaluator)
 
     def __call__(self, state: Any) -> float:
-        """Plays one game on from `state`, which stays as it is."""
+        """Play one game on from `state`, which stays as it is."""
         mover = state.current_player()
         if mover < 0:  # the single simulation needs a player's viewpoint
             state = state.clone()
@@ -342,7 +342,7 @@ def _next_leaf(
     value: float,
     limit: int,
 ) -> tuple[int, int]:
-    """Ends the running simulation and leads the next one out of the tree.
+    """End the running simulation and lead the next one out of the tree.
 
     Args:
       nodes: array of `_NODE`, with room for two more.
@@ -399,7 +399,7 @@ def _next_leaf(
 def _add_node(
     nodes: np.ndarray, edges: np.ndarray, node: int, parent: int, player: int, first_edge: int, num_edges: int
 ) -> None:
-    """Makes a node, the root (0) too, of a row of zeros. Nothing has been simulated from it yet."""
+    """Make a node, the root (0) too, of a row of zeros. Nothing has been simulated from it yet."""
     nodes[node].parent = parent
     nodes[node].player = player
     nodes[node].first_edge = first_edge
@@ -419,7 +419,7 @@ def _back_up(nodes: np.ndarray, node: int, value: float) -> None:
 
 @kernel
 def _select(nodes: np.ndarray, edges: np.ndarray, node: int, c: float) -> int:
-    """The edge of the greatest UCT, where all children have been visited."""
+    """Return the edge of the greatest UCT, where all children have been visited."""
     at = nodes[node]
     sign = 1.0 if at.player == 0 else -1.0
     width = c * math.sqrt(math.log(at.visits + 1.0))
@@ -444,7 +444,7 @@ def _outcome(edges: np.ndarray, first: int, count: int, draw: float) -> int:
 
 @kernel
 def _draw(stream: npt.NDArray[np.uint64]) -> float:
-    """Uniform in [0, 1): splitmix64."""
+    """Return a number uniform in [0, 1), by splitmix64."""
     stream[0] += np.uint64(0x9E3779B97F4A7C15)
     z = stream[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

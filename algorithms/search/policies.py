@@ -58,7 +58,7 @@ class SearchPolicy(Shown, openspiel_policy.Policy):
         scored: Search | None = None,
         position_key: Callable[[Any], Hashable] | None = None,
     ) -> None:
-        """Initializes the policy.
+        """Initialize the policy.
 
         Args:
           game: whose states it is asked about.
@@ -79,7 +79,7 @@ class SearchPolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{action: 1 for the best, else 0}, over all legal actions.
+        """Return {action: 1 for the best, else 0}, over all legal actions.
 
         Raises:
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
@@ -102,7 +102,7 @@ class SearchPolicy(Shown, openspiel_policy.Policy):
 
     @public
     def scores(self, state: Any) -> dict[int, float]:
-        """{action: the mover's utility}, exact within the search's horizon; for MCTS, means.
+        """Return {action: the mover's utility}, exact within the search's horizon; for MCTS, means.
 
         Raises:
           ValueError: it is no state of the game where a player is to move, or the budget ended before all
@@ -137,7 +137,7 @@ class SoftmaxPolicy(Shown, openspiel_policy.Policy):
 
     @public
     def __init__(self, game: AnySumGame, policy: SearchPolicy, temperature: checks.PositiveFloat) -> None:
-        """Initializes the policy.
+        """Initialize the policy.
 
         Args:
           game: whose states it is asked about.
@@ -152,7 +152,7 @@ class SoftmaxPolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{action: probability}, over all legal actions.
+        """Return {action: probability}, over all legal actions.
 
         Raises:
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
@@ -174,7 +174,7 @@ class SearchBot(Shown, pyspiel.Bot):
 
     @public
     def __init__(self, policy: openspiel_policy.Policy, seed: checks.NonNegativeInt = 0) -> None:
-        """Initializes the bot.
+        """Initialize the bot.
 
         Args:
           policy: any OpenSpiel policy.
@@ -189,7 +189,7 @@ class SearchBot(Shown, pyspiel.Bot):
 
     @public
     def step(self, state: Any) -> int:
-        """A move.
+        """Return a move.
 
         Raises:
           ValueError: it is no state where a player is to move, or the policy gives no probabilities.
@@ -204,7 +204,7 @@ class SearchBot(Shown, pyspiel.Bot):
         return int(actions[self._random.choice(len(actions), p=probabilities / probabilities.sum())])
 
     def restart_at(self, state: Any) -> None:
-        """Does nothing: the bot keeps nothing of a game but its stream."""
+        """Do nothing: the bot keeps nothing of a game but its stream."""
 
 
 # -- policies by name --------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ _Evaluation = Literal["auto", "draw"]
 
 
 def _budget(depth: int, nodes: int, seconds: float) -> SearchBudget:
-    """The limits of a spec: 0 is none, and without any there is a depth."""
+    """Return the limits of a spec: 0 is none, and without any there is a depth."""
     if not (depth or nodes or seconds):
         depth = _DEPTH
     return SearchBudget(depth=depth or None, nodes=nodes or None, seconds=seconds or None)
@@ -240,7 +240,7 @@ def _minimax(
 
 
 def _pruning(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy]:
-    """The factory of alpha-beta and PVS."""
+    """Return the factory of alpha-beta and PVS."""
 
     @public
     def factory(

@@ -58,7 +58,7 @@ def _game_or_tree(value: Any, constant_sum: bool) -> Any:
 
 
 def tree_of(game: pyspiel.Game | HistoryTree) -> HistoryTree:
-    """The tree of what `AnyGame` takes."""
+    """Return the tree of what `AnyGame` takes."""
     return game if isinstance(game, HistoryTree) else HistoryTree.of_game(game)
 
 
@@ -73,7 +73,7 @@ class _Table(openspiel_policy.TabularPolicy):
         legal: np.ndarray,
         by_player: bool,
     ) -> None:
-        """Makes the table.
+        """Make the table.
 
         Args:
           game: of which it is.
@@ -107,7 +107,7 @@ class _Table(openspiel_policy.TabularPolicy):
         return [found[key] for key in itertools.chain(*self.states_per_player)]
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """Returns {action: probability}; all alike where chance never goes, of which no tree knows."""
+        """Return {action: probability}; all alike where chance never goes, of which no tree knows."""
         try:
             row: dict[int, float] = super().action_probabilities(state, player_id)
             return row
@@ -125,7 +125,7 @@ class _Table(openspiel_policy.TabularPolicy):
 def table_of(
     tree: HistoryTree, strategies: tuple[MetaStrategy, MetaStrategy]
 ) -> openspiel_policy.TabularPolicy:
-    """Both players' strategies of a base game as OpenSpiel's table."""
+    """Return both players' strategies of a base game as OpenSpiel's table."""
     played = strategies[0].memorize + strategies[1].memorize
     plan = strategies[0].realization_plan() + strategies[1].realization_plan()
     reach = np.where(tree.previous >= 0, plan[tree.previous], 1.0)
@@ -144,7 +144,7 @@ def table_of(
 
 
 def _blank(count: int, game: pyspiel.Game) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Arrays of as many rows as information states, and as many columns as a game has actions.
+    """Return arrays with a row for each information state and a column for each action of the game.
 
     Raises:
       ValueError: they are larger than the memory: a small file may ask for as many as it likes.
@@ -159,7 +159,7 @@ def _blank(count: int, game: pyspiel.Game) -> tuple[npt.NDArray[np.float64], npt
 def _distinct(
     tree: HistoryTree, reach: npt.NDArray[np.float64]
 ) -> tuple[tuple[list[str], list[str]], npt.NDArray[np.int64]]:
-    """Each player's information states by OpenSpiel's name, and the tree's numbers, player 0's first."""
+    """Return each player's information states by OpenSpiel's name, and the tree's numbers, 0's first."""
     keys: tuple[list[str], list[str]] = ([], [])
     rows: list[int] = []
     names = _names(tree)
@@ -175,12 +175,12 @@ def _distinct(
 
 
 def _owned(player: int, key: str) -> str:
-    """An information state's name where both players have some of the same name."""
+    """Return an information state's name where both players have some of the same name."""
     return f"player {player}: {key}"
 
 
 def _names(tree: HistoryTree) -> Sequence[str]:
-    """What OpenSpiel's tables call each information state."""
+    """Return OpenSpiel's table names of the information states."""
     if tree.infoset_keys is not None:
         return tree.infoset_keys
     kind = tree.game.get_type()
@@ -192,7 +192,7 @@ def _names(tree: HistoryTree) -> Sequence[str]:
 
 
 def strategy_by(tree: HistoryTree, policy: Any, player: int) -> MetaStrategy:
-    """What a player's policy plays in a base game.
+    """Return a player's policy in a base game as a strategy.
 
     Args:
       tree: of the game alone.
@@ -252,7 +252,7 @@ def strategy_by(tree: HistoryTree, policy: Any, player: int) -> MetaStrategy:
 def _entries_at(
     tree: HistoryTree, infoset: npt.NDArray[np.int64], action: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """The entry of each (information state, action); entries of one stand in order of their actions."""
+    """Return the entry of each (information state, action); entries are in order of their actions."""
     most = tree.game.num_distinct_actions()
     codes = tree.entry_infoset.astype(np.int64) * most + tree.entry_action
     places: npt.NDArray[np.int64] = np.searchsorted(codes, infoset.astype(np.int64) * most + action)
@@ -261,7 +261,7 @@ def _entries_at(
 
 @public
 def save_policy(policy: openspiel_policy.TabularPolicy, path: checks.FilePath) -> None:
-    """Writes a table to a file (.npz), whole or not at all; a million information states take seconds.
+    """Write a table to a file (.npz), whole or not at all; a million information states take seconds.
 
     Raises:
       ValueError: `policy` is no table of OpenSpiel's, or `path` is none.
@@ -283,7 +283,7 @@ def save_policy(policy: openspiel_policy.TabularPolicy, path: checks.FilePath) -
 
 @public
 def load_policy(path: checks.FilePath, game: Game | None = None) -> openspiel_policy.TabularPolicy:
-    """Reads what `save_policy` wrote.
+    """Read what `save_policy` wrote.
 
     Args:
       path: the file.

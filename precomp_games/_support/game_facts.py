@@ -1,4 +1,4 @@
-"""What a game says of itself, held to what is seen where it is walked: a line that says what is wrong.
+"""Declarations of a game, compared with its states where it is walked; errors state what is wrong.
 
 A game may come from a file, or from whoever is just writing it. What it declares is relied on far from where
 it is seen: a range of utilities cuts trees and bounds estimates, a number of actions is the width of a table.

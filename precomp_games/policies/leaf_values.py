@@ -74,7 +74,7 @@ class LeafContext:
 
 
 def as_leaf_values(leaf_value: Any) -> LeafValues:
-    """Turns "exact", an evaluator of this module, or an evaluation function into `LeafValues`.
+    """Turn "exact", an evaluator of this module, or an evaluation function into `LeafValues`.
 
     Raises:
       ValueError: it is none of them.
@@ -99,7 +99,7 @@ def sample_size(
     estimates: checks.PositiveInt,
     utility_range: checks.NonNegativeFloat = 1.0,
 ) -> int:
-    """The games K per history with which all estimates are within epsilon / 2, with probability 1 - delta.
+    """Return K, the games per history that put all estimates within epsilon / 2 with probability 1 - delta.
 
     Args:
       epsilon: what the result may lose, in utility.
@@ -121,7 +121,7 @@ def sample_size(
 
 
 def check_evaluator(value: Any, name: str) -> Any:
-    """A function, or an object with `evaluate_batch(states)`.
+    """Return a function, or an object with `evaluate_batch(states)`.
 
     Raises:
       ValueError: it is neither.
@@ -151,7 +151,7 @@ class EvaluatedValues:
 def evaluated(
     evaluator: Any, states: Sequence[Any], name: str, bounds: tuple[float, float] = (-math.inf, math.inf)
 ) -> npt.NDArray[np.float64]:
-    """Player 0's utilities of states, by a function or by `evaluator.evaluate_batch` where it has one.
+    """Return player 0's utilities of states, by a function or by `evaluator.evaluate_batch` where it has one.
 
     Args:
       evaluator: what is asked.
@@ -249,7 +249,7 @@ class RolloutValues:
     deferred = True
 
     def __post_init__(self) -> None:
-        """Checks that games can be counted."""
+        """Check that games can be counted."""
         sample_size(self.epsilon, self.delta, 1)
 
     def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
@@ -282,7 +282,7 @@ class RolloutValues:
         return [np.array(part) for part in np.split(mean, ends[:-1])], estimates * games
 
     def _stream(self, state: Any, depth: int, context: LeafContext) -> np.random.Generator:
-        """The random stream of one history, from the seed and the position alone."""
+        """Return the random stream of one history, from the seed and the position alone."""
         key = context.position_key(state) if context.position_key else state.history()
         digest = hashlib.blake2b(repr((depth, key)).encode(), digest_size=16).digest()
         return np.random.default_rng([self.seed, *np.frombuffer(digest, np.uint32).tolist()])

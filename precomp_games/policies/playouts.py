@@ -60,7 +60,7 @@ def play_on(
     batch: int = 256,
     visit: Callable[[int, Any], Any] | None = None,
 ) -> list[Any]:
-    """Plays a game on from each state; returns the states in which they end, in the order of `states`.
+    """Play a game on from each state; return the states in which they end, in the order of `states`.
 
     Where time is up (`deadline`), these are the first games, up to one that has not ended by then, or two.
 
@@ -160,7 +160,7 @@ class Rollouts:
         return self.known[key]
 
     def ask(self, states: Iterable[RolloutState]) -> None:
-        """Asks about those of distinct states where the game goes on, in one batch a player.
+        """Ask about those of distinct states where the game goes on, in one batch a player.
 
         Raises:
           ValueError: a policy is missing or its answer is wrong.
@@ -178,7 +178,7 @@ class Rollouts:
     def step(
         self, here: RolloutState, games: int, stream: np.random.Generator
     ) -> list[tuple[RolloutState, int]]:
-        """Plays one move of so many games that go on from a state; returns how many come to which."""
+        """Play one move of so many games that go on from a state; return how many come to which."""
         if here.probability is None:
             self.ask([here])
         assert here.probability is not None
@@ -192,7 +192,7 @@ class Rollouts:
 
 
 def mean_interval(values: npt.NDArray[np.float64], least: float, most: float) -> tuple[float, float]:
-    """The 95 % interval of the mean of independent values, whose number was fixed before any was seen.
+    """Return the 95 % interval of the mean of independent values, whose number was fixed before any was seen.
 
     Normal, with two values of each end of the range added (Agresti and Coull's "plus four" for proportions).
 

@@ -81,7 +81,7 @@ NO_ROWS = PolicyRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), 
 
 
 def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
-    """Returns `states -> rows` for any of the accepted kinds of policy.
+    """Return `states -> rows` for any of the accepted kinds of policy.
 
     Raises:
       ValueError: `policy` is none of them; `name` says which argument it was, of which function.
@@ -156,7 +156,7 @@ def check_policies(value: Any, name: str) -> tuple[PolicyLike | None, PolicyLike
 def policy_rows(
     policy: BatchPolicy, states: Sequence[Any], *, name: str = "policy", min_probability: float = 0.0
 ) -> PolicyRows:
-    """Asks `policy` about `states` and checks the answers.
+    """Ask `policy` about `states` and check the answers.
 
     Args:
       policy: see `as_batch_policy`.
@@ -222,7 +222,7 @@ def policy_rows(
 
 
 def asked_rows(ask: Callable[[Sequence[Any]], _Rows], states: Sequence[Any], memory: MemoryMeter) -> _Rows:
-    """`ask(states)` of very many states, a block after the other: answers are dictionaries, larger than rows.
+    """Return `ask(states)` of very many states, block by block: answers take more memory than rows.
 
     Rows are `PolicyRows`, or another tuple of arrays whose first one is `start`.
 
@@ -240,14 +240,14 @@ def asked_rows(ask: Callable[[Sequence[Any]], _Rows], states: Sequence[Any], mem
 
 
 def stacked(parts: Sequence[_Rows]) -> _Rows:
-    """The rows of several, those of the first one first."""
+    """Return the rows of several, those of the first one first."""
     counts = np.concatenate([np.diff(part[0]) for part in parts])
     _, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     return type(parts[0])(np.append(0, np.cumsum(counts)), *columns)
 
 
 def taken(rows: PolicyRows, chosen: npt.NDArray[np.int64]) -> PolicyRows:
-    """Some of the rows, in the order of `chosen`."""
+    """Return some of the rows, in the order of `chosen`."""
     counts = np.diff(rows.start)[chosen]
     ends = np.cumsum(counts)
     at = np.arange(counts.sum()) + np.repeat(rows.start[chosen] - (ends - counts), counts)
@@ -274,12 +274,12 @@ class Menu:
     entries: Callable[[Any], Sequence[Entry]]
 
     def entries_batch(self, states: Sequence[Any]) -> list[Sequence[Entry]]:
-        """The menu at each of several states."""
+        """Return the menu at each of several states."""
         return [self.entries(state) for state in states]
 
     @classmethod
     def of_actions(cls) -> Menu:
-        """Every legal action: which move is memorized is left to the player altogether."""
+        """Return every legal action: which move is memorized is left to the player altogether."""
         return cls(legal_actions)
 
     @classmethod
@@ -302,13 +302,13 @@ class _SupportMenu:
     policy: BatchPolicy
 
     def entries_batch(self, states: Sequence[Any]) -> list[list[int]]:
-        """The menu at each of several states, actions in increasing order."""
+        """Return the menu at each of several states, actions in increasing order."""
         rows = map(_as_row, states, self.policy(states), itertools.repeat("policy"))
         return [sorted(a for a, p in row.items() if p >= _LEAST) for row in rows]
 
 
 def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: float = 0.0) -> PolicyRows:
-    """Asks a menu about `states` and checks the answers: each entry is a row of `policy_rows`.
+    """Ask a menu about `states` and check the answers: each entry is a row of `policy_rows`.
 
     Args:
       menu: an object with `entries_batch(states)`, see `Menu`.
@@ -356,7 +356,7 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
 
 
 def _check_sizes(menus: Sequence[Any], states: Sequence[Any]) -> None:
-    """Refuses menus of more entries than their numbers can be, int16.
+    """Refuse menus of more entries than their numbers can be, int16.
 
     Raises:
       ValueError: there is one.
@@ -368,14 +368,14 @@ def _check_sizes(menus: Sequence[Any], states: Sequence[Any]) -> None:
 
 
 def _starts(owner: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
-    """`PolicyRows.start`, where `owner` has the state of each action, in increasing order."""
+    """Return `PolicyRows.start`, where `owner` has the state of each action, in increasing order."""
     return np.append(0, np.cumsum(np.bincount(owner, minlength=count)))
 
 
 def joined_rows(
     answers: Sequence[tuple[npt.NDArray[np.int64], PolicyRows]], count: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int16]]:
-    """The distinct edges that answers of several policies are about, in order of (position, action).
+    """Return the distinct edges that answers of several policies are about, in order of (position, action).
 
     Args:
       answers: (int64[asked], which positions it was asked about, in order; what it answered) of each policy.
@@ -409,7 +409,7 @@ def joined_rows(
 
 
 def entry_rows(rows: PolicyRows) -> list[list[dict[int, float]]]:
-    """The entries of each state, as {action: probability}; a policy's one row."""
+    """Return the entries of each state, as {action: probability}; a policy's one row."""
     menus: list[list[dict[int, float]]] = []
     for first, end in itertools.pairwise(rows.start.tolist()):
         menu: dict[int, dict[int, float]] = {}
@@ -420,7 +420,7 @@ def entry_rows(rows: PolicyRows) -> list[list[dict[int, float]]]:
 
 
 def entry_row(entry: Any) -> Mapping[int, float]:
-    """An entry of a menu as {action: probability}: one action is played for sure."""
+    """Return an entry of a menu as {action: probability}: one action is played for sure."""
     return {int(entry): 1.0} if isinstance(entry, numbers.Integral) else entry
 
 
@@ -541,7 +541,7 @@ def is_of_history(asked: Any) -> bool:
 
 
 def shared_key(position_key: Any, policies: Any) -> Any:
-    """A `position_key`; none where a policy, or one of a pair, says that it depends on more than it tells."""
+    """Return a `position_key`, or None where a policy declares that it depends on more than the position."""
     each = policies if isinstance(policies, list | tuple) else (policies,)
     return None if any(map(is_of_history, each)) else position_key
 
@@ -565,7 +565,7 @@ class DistinctStates:
         return list(self._index)
 
     def add(self, states: Iterable[Any]) -> list[int]:
-        """The index in `states` of each, or of what came first of those that are the same."""
+        """Return the index in `states` of each, or of what came first of those that are the same."""
         first = len(self.states)
         if self._key is None:
             self.states += states
@@ -580,14 +580,14 @@ class DistinctStates:
 
 
 def as_array(answer: Any) -> npt.NDArray[Any]:
-    """An array, of whatever library's; those of torch may be about to learn, and elsewhere."""
+    """Return an array, of whatever library's; those of torch may be about to learn, and elsewhere."""
     for leave in ("detach", "cpu"):
         answer = getattr(answer, leave, lambda answer=answer: answer)()
     return np.asarray(answer)
 
 
 def _as_row(state: Any, answer: Any, name: str) -> Mapping[int, float]:
-    """{action: probability} of an answer; where it is an array, without what it gives to illegal actions.
+    """Return an answer as {action: probability}, without illegal actions where it is an array.
 
     Raises:
       ValueError: it is neither.
@@ -606,7 +606,7 @@ def _as_row(state: Any, answer: Any, name: str) -> Mapping[int, float]:
 
 
 def _check_row(state: Any, answer: Mapping[int, float], name: str) -> None:
-    """Raises the error that says what is wrong with a row, if anything is."""
+    """Raise the error that says what is wrong with a row, if anything is."""
     legal, where, wrong = set(legal_actions(state)), at_history(state), ""
     for action, p in answer.items():
         if not isinstance(action, numbers.Integral) or not isinstance(p, numbers.Real):

@@ -73,7 +73,7 @@ _INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+
 
 @public
 def register_policy(name: str, factory: PolicyFactory, *, touches: _Texts = ()) -> None:
-    """Makes `factory(game, **arguments)` available as `name(argument=value,...)`.
+    """Make `factory(game, **arguments)` available as `name(argument=value,...)`.
 
     The factory's keyword arguments all have defaults, whose types say what a spec may give.
 
@@ -108,7 +108,7 @@ def _load_entry_points() -> None:
 
 
 def policy_names() -> dict[str, str]:
-    """Each known name with its arguments and their defaults, as help texts have them."""
+    """Return each known name with its arguments and their defaults, as help texts have them."""
     _load_entry_points()
     return {
         name: ",".join(f"{key}={default}" for key, default in _FACTORIES[name].defaults.items())
@@ -118,7 +118,7 @@ def policy_names() -> dict[str, str]:
 
 @public
 def make_policy(game: pyspiel.Game, spec: Spec, *, trusted: bool | None = None) -> openspiel_policy.Policy:
-    """The policy that a spec names.
+    """Return the policy that a spec names.
 
     Args:
       game: whose policy.
@@ -167,7 +167,7 @@ def make_policy(game: pyspiel.Game, spec: Spec, *, trusted: bool | None = None) 
 
 
 def parsed_spec(spec: Any) -> dict[str, Any]:
-    """A spec as OpenSpiel's parser has it: its name is under "name", and specs in it may be texts still.
+    """Return a spec as OpenSpiel's parser gives it: the name under "name", specs in it perhaps still texts.
 
     Raises:
       ValueError: it is none.
@@ -179,7 +179,7 @@ def parsed_spec(spec: Any) -> dict[str, Any]:
 
 
 def touched(spec: Any) -> str:
-    """The first argument of a spec that touches the machine, at any depth, as "uci(engine=...)"; "" if none.
+    """Return the first argument of a spec that touches the machine, as "uci(engine=...)"; "" if none.
 
     Raises:
       ValueError: it is no spec.
@@ -202,7 +202,7 @@ def touched(spec: Any) -> str:
 
 
 def policies_in(spec: Any, depth: int = 5) -> list[str]:
-    """The names of a spec's policy and of those in it, as far down as that; none of what is no spec."""
+    """Return the names of a spec's policy and of those in it down to a depth; [] if it is no spec."""
     try:
         arguments = parsed_spec(spec)
     except ValueError:
@@ -213,7 +213,7 @@ def policies_in(spec: Any, depth: int = 5) -> list[str]:
 
 
 def check_spec(value: Any, name: str) -> str:
-    """A text that names a policy, whose arguments and files are another matter.
+    """Return a text that names a policy, whose arguments and files are another matter.
 
     Raises:
       ValueError: it cannot be read, or names nothing that is known.
@@ -230,14 +230,14 @@ def check_spec(value: Any, name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as an argument of a spec: as it is where that says it, and else in double quotes."""
+    """Return a text as an argument of a spec: as it is where that says it, and else in double quotes."""
     if _PLAIN.fullmatch(text) and text.isprintable():
         return text
     return json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def in_game_string(text: str) -> str:
-    """A text as an argument of OpenSpiel's own game strings, whose parser knows no quotes.
+    """Return a text as an argument of OpenSpiel's own game strings, whose parser knows no quotes.
 
     In quotes, it has escapes in place of what that parser has uses for; who gets it reads it by `unquoted`.
     """
@@ -271,7 +271,7 @@ def _is_number(text: str | int) -> bool:
 
 
 def parsed_call(spec: str) -> dict[str, Any]:
-    """The name and the arguments of a spec or of a game string, in which quotes are read.
+    """Return the name and the arguments of a spec or of a game string, in which quotes are read.
 
     Raises:
       ValueError: it is none.
@@ -403,7 +403,7 @@ def _noisy(
 def _mixture(
     game: pyspiel.Game, weights: Any = "equal", per: str = "game", **given: Any
 ) -> openspiel_policy.Policy:
-    """The spec "mixture(a=...,b=...,weights=of(a=3,b=1),per=game)"."""
+    """Return the spec "mixture(a=...,b=...,weights=of(a=3,b=1),per=game)"."""
     parts = sorted(({"a": "uniform"} | given).items())
     specs = {letter: spec for letter, spec in parts if spec not in ("none", {"name": "none"})}
     shares: Any = dict.fromkeys(specs, 1.0) | {"name": "of"} if weights == "equal" else weights

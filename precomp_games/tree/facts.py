@@ -324,12 +324,12 @@ AnyForest = Forest | TreeFacts
 def weighted(
     penalty: float | npt.NDArray[np.float64], weight: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Penalties times weights; an infinite penalty stays so where nothing has to be paid."""
+    """Return penalties times weights; an infinite penalty stays infinite where its weight is 0."""
     return np.where(np.isinf(penalty), np.inf, np.where(np.isinf(penalty), 0.0, penalty) * weight)
 
 
 def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """float64[n]: the product along the path to h of `edges`, a number for the edge to each history."""
+    """Return float64[n]: the product of `edges`, a number for the edge to each history, on the path to h."""
     product = np.ones(tree.num_histories)
     for level in tree.levels[1:]:
         product[level] = product[tree.parent[level]] * edges[level]
@@ -340,7 +340,7 @@ def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray
 def _look(
     tree: TreeArrays, first: np.ndarray, second: np.ndarray, history: np.ndarray, previous: np.ndarray
 ) -> None:
-    """Writes `TreeFacts._ancestry` into the last four arguments."""
+    """Write `TreeFacts._ancestry` into the last four arguments."""
     parent, mover, infoset = tree.parent, tree.mover, tree.infoset
     met = np.zeros(len(history), np.bool_)
     for h in range(len(parent)):

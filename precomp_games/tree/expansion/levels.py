@@ -71,7 +71,7 @@ class LevelEdges(NamedTuple):
 
 
 def expand(game: pyspiel.Game, options: ExpansionOptions) -> dict[str, Any]:
-    """The fields of the `HistoryTree` of a game, but for `policies`; see the module docstring.
+    """Return the fields of the `HistoryTree` of a game, but for `policies`; see the module docstring.
 
     Raises:
       ValueError: a policy's answer is wrong, the game has imperfect recall, `position_key` joins states
@@ -114,7 +114,7 @@ class _Expander:
         self.size = 0  # histories before the current level
 
     def run(self) -> dict[str, Any]:
-        """Expands level after level until none is left."""
+        """Expand level after level until none is left."""
         level, depth = self._root(), 0
         self._append(parent=[-1], action=[-1], sigma=[1.0], sigma_pre=[1.0], entry=[0], edge_row=[-1])
         while len(level.position):
@@ -186,7 +186,7 @@ class _Expander:
     # -- what is worth memorizing ------------------------------------------------------------------
 
     def _weights(self, level: Level) -> np.ndarray:
-        """float64[n]: how many penalties it costs the mover to memorize; 1 where it cannot."""
+        """Return float64[n]: how many penalties it costs the mover to memorize; 1 where it cannot."""
         weight = np.ones(len(self.positions.states))
         if (ask := self.options.weight) is not None:
             may = level.may_memorize(0) | level.may_memorize(1)
@@ -199,7 +199,7 @@ class _Expander:
         return np.asarray(weight[level.position])
 
     def _memorizable(self, level: Level) -> np.ndarray:
-        """Each history's information state where its mover may memorize it, -1 elsewhere.
+        """Return each history's information state where its mover may memorize it, -1 elsewhere.
 
         Sets the mover's `memorizing` to 0 where it may not: from there on it has stopped. Where
         information is perfect, information states get their numbers in `run`.
@@ -230,7 +230,7 @@ class _Expander:
         return infoset
 
     def _bounds(self) -> dict[int, StopBounds]:
-        """Bounds from evaluated stops by player, where they can be had: values must be known at once."""
+        """Return bounds from evaluated stops by player, if values are known at once."""
         options = self.options
         deferred = any(values.deferred for values in options.leaf_values)
         if options.truncate != "values" or deferred or not self.perfect_information:
@@ -242,7 +242,7 @@ class _Expander:
         return {i: StopBounds(i, options.penalties[i], most[i]) for i in finite}
 
     def _evaluated(self, level: Level) -> np.ndarray:
-        """Where stopping is to be evaluated: nothing but sigma follows it, for either player."""
+        """Return where stopping has to be evaluated: nothing but sigma follows it, for either player."""
         decides = level.infoset >= 0
         if self.options.stop_value == "evaluate":
             return decides
@@ -252,7 +252,7 @@ class _Expander:
         return decides & (rival <= 0.0)
 
     def _rule_out(self, level: Level) -> None:
-        """Ends a player's memorizing where `StopBounds` shows that going on cannot pay.
+        """End a player's memorizing where `StopBounds` shows that going on cannot pay.
 
         That is seen where the opponent has stopped for certain, and as far as it can have let that be
         reached: then Algorithm 1 is what is left to do. Elsewhere stopping has no value yet.
@@ -271,7 +271,7 @@ class _Expander:
     # -- edges and the next level ------------------------------------------------------------------
 
     def _edges(self, level: Level) -> LevelEdges:
-        """Asks the policies where somebody goes on, and multiplies positions' edges to histories'."""
+        """Ask the policies where somebody goes on, and multiply positions' edges to histories'."""
         player, goes_on = level.player, np.flatnonzero(~level.leaves())
         decides = level.infoset[goes_on] >= 0
         where = level.position[goes_on]
@@ -302,7 +302,7 @@ class _Expander:
         return LevelEdges(source, kind, distinct, pre, sigma, edge_row)
 
     def _next(self, level: Level, edges: LevelEdges) -> Level:
-        """Carries the reaches over the edges; the positions behind them are not there yet."""
+        """Carry the reaches over the edges; the positions behind them are not there yet."""
         source, mover = edges.source, level.player[edges.source]
         chance, by_chance = level.chance[source], mover == CHANCE
         chance[by_chance] *= edges.sigma[by_chance]
@@ -382,7 +382,7 @@ class _Expander:
 
 
 def _drop_histories(arrays: dict[str, np.ndarray], decides: np.ndarray, gone: np.ndarray) -> None:
-    """Takes histories out of a perfect-information tree; those that decide no more become leaves.
+    """Take histories out of a perfect-information tree; those that decide no more become leaves.
 
     What menus lose by that is noted in `cut_menus`.
     """
@@ -404,7 +404,7 @@ def _drop_histories(arrays: dict[str, np.ndarray], decides: np.ndarray, gone: np
 
 
 def _keep_infosets(arrays: dict[str, np.ndarray], kept: np.ndarray) -> None:
-    """Takes the other information states out; the histories stay."""
+    """Take the other information states out; the histories stay."""
     number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)  # of -1, too
     arrays["infoset"] = number[arrays["infoset"]]
     for name in _OF_INFOSETS:
@@ -412,7 +412,7 @@ def _keep_infosets(arrays: dict[str, np.ndarray], kept: np.ndarray) -> None:
 
 
 def _settle_menus(arrays: dict[str, np.ndarray], keys: list[str] | None) -> list[str] | None:
-    """Numbers the entries that are left from 0 on; where there are none, nothing can be memorized.
+    """Number the entries that are left from 0 on; where there are none, nothing can be memorized.
 
     Returns:
       `keys`, those of the information states that are left.

@@ -61,7 +61,7 @@ class Edges(NamedTuple):
 
 
 class AlikeRows:
-    """What was answered where information states came up first, in one expansion."""
+    """Answers at the first occurrences of information states in one expansion."""
 
     def __init__(self) -> None:
         """Nothing has been answered."""
@@ -131,13 +131,13 @@ def infoset_string(state: Any) -> str:
 
 
 def _row(answers: rows.PolicyRows, k: int) -> str:
-    """A row as {action: probability}; the entries where a menu has several, or none."""
+    """Return a row as {action: probability}; the entries where a menu has several, or none."""
     (entries,) = rows.entry_rows(rows.taken(answers, np.array([k])))
     return shown(entries[0] if len(entries) == 1 else entries)
 
 
 def _first_difference(known: rows.PolicyRows, new: rows.PolicyRows, which: np.ndarray, least: float) -> int:
-    """The first new row k that differs from row which[k] by more than `least`, -1 for none.
+    """Return the first new row k that differs from row which[k] by more than `least`, -1 for none.
 
     which[k] is -1 where there is nothing to compare with.
     """
@@ -192,7 +192,7 @@ class LevelPositions:
         self._enter([root])
 
     def _enter(self, reached: Iterable[Any]) -> np.ndarray:
-        """Goes on to the distinct ones of states, as they are made; returns which of them stands for each."""
+        """Go on to the distinct ones of states, as they are made; return which of them stands for each."""
         states: list[Any] = []
         index: dict[Hashable, int] = {}
         which, movers = array.array("i"), array.array("b")
@@ -237,13 +237,13 @@ class LevelPositions:
         return name
 
     def ids(self) -> np.ndarray | None:
-        """int32[n]: the positions' numbers in the whole tree; None without a key."""
+        """Return int32[n]: the positions' numbers in the whole tree; None without a key."""
         if self._key is None:
             return None
         return np.array([self._ids.setdefault(key, len(self._ids)) for key in self.keys], np.int32)
 
     def ask(self, wants_pre: np.ndarray, wants_sigma: np.ndarray) -> Edges:
-        """Asks each policy about the positions where it is wanted (bool[n] each).
+        """Ask each policy about the positions where it is wanted (bool[n] each).
 
         Raises:
           ValueError: a policy is missing or its answer is wrong, or `position_key` broke its promise.
@@ -267,7 +267,7 @@ class LevelPositions:
         return Edges(start, action, columns[0], columns[1], entry, np.ascontiguousarray(columns[2:].T))
 
     def advance(self, edges: Edges, used: np.ndarray) -> np.ndarray:
-        """Goes on to the positions behind edges.
+        """Go on to the positions behind edges.
 
         Args:
           edges: those of the level.
@@ -296,7 +296,7 @@ class LevelPositions:
             yield parent.child(move)
 
     def _spot_check(self, wanted: list[np.ndarray]) -> None:
-        """Compares a few states with the ones that stand for them."""
+        """Compare a few states with the ones that stand for them."""
         for k, other in self._doubles:
             state = self.states[k]
             same = self._facts(state) == self._facts(other)
@@ -321,5 +321,5 @@ class LevelPositions:
 
 
 def _component_rows(component: rows.BatchPolicy, name: str, states: Sequence[Any]) -> rows.PolicyRows:
-    """What a component of a mixture plays, whole: what is seldom is cut in the mixture alone."""
+    """Return a component's whole policy: rare actions are cut only in the mixture."""
     return rows.policy_rows(component, states, name=name) if states else rows.NO_ROWS

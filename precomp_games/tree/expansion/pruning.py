@@ -1,4 +1,4 @@
-"""What is left out of a tree in the making: which information states, positions and histories can matter.
+"""Pruning of a tree in the making: which information states, positions and histories can matter.
 
 Where information is perfect every history is an information state of its own. Elsewhere OpenSpiel's
 information state strings tell them apart, and the bound on what one is worth is taken over all its
@@ -92,24 +92,24 @@ class Level:
         self.before = list(self.memorizing)
 
     def may_memorize(self, i: int) -> np.ndarray:
-        """bool[n]: i's turns where it is memorizing still."""
+        """Return bool[n]: i's turns where it is memorizing still."""
         return np.asarray((self.player == i) & (self.memorizing[i] > 0.0))
 
     def stop_memorizing(self, i: int, histories: np.ndarray) -> None:
-        """Ends i's memorizing at histories that it still can have come to memorizing."""
+        """End i's memorizing at histories that it still can have come to memorizing."""
         stopped = self.stopped[i]
         stopped[histories] = np.maximum(stopped[histories], self.memorizing[i][histories])
         self.forget(i, histories)
 
     def forget(self, i: int, histories: np.ndarray) -> None:
-        """Ends i's memorizing at histories; `before` stays as it was."""
+        """End i's memorizing at histories; `before` stays as it was."""
         if len(histories):
             if self.memorizing[i] is self.before[i]:
                 self.memorizing[i] = self.before[i].copy()
             self.memorizing[i][histories] = 0.0
 
     def leaves(self) -> np.ndarray:
-        """Where the game is over, or nobody can memorize any more."""
+        """Return where the game is over, or nobody can memorize any more."""
         nobody = (self.memorizing[0] <= 0.0) & (self.memorizing[1] <= 0.0)
         return np.asarray(nobody | (self.player == TERMINAL))
 
@@ -146,7 +146,7 @@ class InformationStates:
     def group(
         self, player: int, level: Level, own: np.ndarray, bound: np.ndarray, threshold: float
     ) -> np.ndarray:
-        """Information states of one level's histories that are a player's turns.
+        """Return the information states of one level's histories that are a player's turns.
 
         Args:
           player: whose turns.
@@ -199,7 +199,7 @@ class InformationStates:
         choice: int,
         weight: float,
     ) -> int:
-        """The index of an information state, new or known; -1 if it is cut.
+        """Return the index of an information state, new or known; -1 if it is cut.
 
         `previous` and `choice` are what its histories say of the player's past, see `Level`.
         """
@@ -238,9 +238,9 @@ class _Bounds:
       stop: pi u, where evaluated.
       upper: U while unexpanded.
       decides: The player's turns where it may still memorize.
-      weight: How many penalties that costs.
-      price: What is charged for it in backing up.
-      position: What shares a price, -1 for what is not to be ruled out; None: each history by itself.
+      weight: The number of penalties that this costs.
+      price: The price charged for it in backing up.
+      position: The group that shares a price, -1 if it must not be ruled out; None: each history by itself.
       gone: Below a turn where it stops, or an entry that cannot pay.
     """
 
@@ -260,7 +260,7 @@ class StopBounds:
     """The bounds of a tree in the making, for one preparing player against a fixed opponent."""
 
     def __init__(self, player: int, penalty: float, utility_max: float) -> None:
-        """Args are who it is, lambda and the most that the player can get, both in its own utility."""
+        """Set up the bounds; args are the player, lambda and its greatest utility, both in its own units."""
         self._player, self._penalty, self._utility_max = player, penalty, utility_max
         self._levels: list[_Bounds] = []
         self._ruled_out = np.zeros(0, bool)  # by position
@@ -273,7 +273,7 @@ class StopBounds:
         leaf: np.ndarray,
         position: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Adds the newest level and draws the consequences for the tree.
+        """Add the newest level and draws the consequences for the tree.
 
         Args:
           level: its histories.
@@ -302,18 +302,18 @@ class StopBounds:
         return decides, gone
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
-        """(decides, gone) of the whole tree, level after level."""
+        """Return (decides, gone) of the whole tree, level after level."""
         decides, gone = zip(*((level.decides, level.gone) for level in self._levels), strict=True)
         return np.concatenate(decides), np.concatenate(gone)
 
     def ruled_out(self, position: np.ndarray) -> np.ndarray:
-        """Which positions have been ruled out."""
+        """Return which positions have been ruled out."""
         known = position < len(self._ruled_out)
         known[known] = self._ruled_out[position[known]]
         return known
 
     def _rule_out(self, surplus: list[tuple[_Bounds, np.ndarray]]) -> None:
-        """Ends memorizing at positions by what it brings at most, float64[n] of each level."""
+        """End memorizing at positions by what it brings at most, float64[n] of each level."""
         position = np.concatenate([bounds.position for bounds, _ in surplus if bounds.position is not None])
         brings = np.concatenate([brings for _, brings in surplus])
         weights = np.concatenate([bounds.weight for bounds, _ in surplus])
@@ -332,7 +332,7 @@ class StopBounds:
             bounds.decides &= (bounds.position < 0) | ~ruled_out[bounds.position]
 
     def _back_up(self) -> None:
-        """U of every level from the newest one; decides where memorizing is ruled out."""
+        """Back up U from the newest level and decide where memorizing is ruled out."""
         newest = self._levels[-1]
         upper = newest.upper
         surplus = [(newest, np.where(newest.decides, upper - newest.stop, 0.0))]
@@ -367,7 +367,7 @@ class StopBounds:
             self._rule_out(surplus)
 
     def _pass_down(self) -> None:
-        """Marks what lies below a turn of the player's where it stops."""
+        """Mark what lies below a turn of the player's where it stops."""
         for above, level in zip(self._levels, self._levels[1:], strict=False):
             ends = above.gone | (np.isfinite(above.stop) & ~above.decides)
             level.gone |= ends[level.parent]
@@ -380,14 +380,14 @@ class KeptPositions:
     """
 
     def __init__(self, positions: LevelPositions, never_cut: set[Hashable]) -> None:
-        """Begins with positions, of the level in the making, and those that must not be cut."""
+        """Begin with positions, of the level in the making, and those that must not be cut."""
         self._positions = positions
         self._kept = set(never_cut)
         self._never_cut = never_cut
         self._cut: dict[Hashable, float] = {}  # what they could bring so far
 
     def keep(self, position: np.ndarray, bound: np.ndarray, threshold: np.ndarray) -> np.ndarray:
-        """Which histories of one level are kept.
+        """Return which histories of one level are kept.
 
         Args:
           position: int[n], each history's among those of the level.
@@ -420,7 +420,7 @@ class KeptPositions:
         return np.asarray(stays[position])
 
     def shared(self, position: np.ndarray, own: np.ndarray, bounds: StopBounds) -> np.ndarray:
-        """Each history's position in the whole tree, -1 where it must not be ruled out.
+        """Return each history's position in the whole tree, -1 where it must not be ruled out.
 
         Args:
           position: int[n], each history's among those of the level.
