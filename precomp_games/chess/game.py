@@ -39,7 +39,7 @@ from precomp_games.games.registered import CHESS
 MAX_PLIES = 1_000_000
 """The longest game, in half-moves: OpenSpiel counts them in 32 bits."""
 Plies = Annotated[int, checks.Ge(1), checks.Le(MAX_PLIES)]
-"""How many half-moves a game may have."""
+"""Number of half-moves of a game."""
 
 _SQUARES = 64
 # Promotion is 0, or a python-chess piece type from KNIGHT = 2 to QUEEN = 5.
@@ -54,7 +54,7 @@ _FIFTY_MOVES = 100  # half-moves
 
 @public
 def action_of(move: chess.Move) -> int:
-    """The action id of a move: from_square + 64 * to_square + 4096 * promotion.
+    """Return the action id of a move: from_square + 64 * to_square + 4096 * promotion.
 
     Squares are python-chess's (a1 = 0, h8 = 63), promotion is 0 or its piece type (KNIGHT = 2 to
     QUEEN = 5), castling is the king's own two-square move.
@@ -69,13 +69,13 @@ def action_of(move: chess.Move) -> int:
 
 
 def _number_of(move: chess.Move) -> int:
-    """`action_of` a legal move, which need not be checked."""
+    """Return `action_of` a legal move, which need not be checked."""
     return move.from_square + _SQUARES * move.to_square + _SQUARES * _SQUARES * (move.promotion or 0)
 
 
 @public
 def move_of(action: int) -> chess.Move:
-    """The move of an action id; the inverse of `action_of`.
+    """Return the move of an action id; the inverse of `action_of`.
 
     Raises:
       ValueError: an id that belongs to no move on any board.
@@ -92,9 +92,9 @@ def move_of(action: int) -> chess.Move:
 
 
 def is_legal(board: chess.Board, move: chess.Move) -> bool:
-    """Whether a move is legal and written as the game writes it.
+    """Return whether a move is legal and written as the game writes it.
 
-    python-chess also takes castling written as king takes rook, which would give one move two action ids:
+    python-chess also accepts castling written as king takes rook, which would give one move two action ids:
     nothing in this game moves to a square of its own side.
     """
     own_target = board.occupied_co[board.turn] & chess.BB_SQUARES[move.to_square]
@@ -102,7 +102,7 @@ def is_legal(board: chess.Board, move: chess.Move) -> bool:
 
 
 def board_after(board: chess.Board, move: chess.Move) -> chess.Board:
-    """The board after a legal move, without move stack."""
+    """Return the board after a legal move, without move stack."""
     board = board.copy(stack=False)
     board.push(move)
     board.clear_stack()
@@ -110,7 +110,7 @@ def board_after(board: chess.Board, move: chess.Move) -> chess.Board:
 
 
 class _Rules(NamedTuple):
-    """What ends a game besides the position on the board."""
+    """Rules that end a game besides the position on the board."""
 
     max_plies: int
     threefold: bool
@@ -119,7 +119,7 @@ class _Rules(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class _Position:
-    """A board at a ply, with what has been asked about it so far; immutable to its users.
+    """A board at a ply, with cached results; immutable to its users.
 
     Attributes:
       board: without move stack, so that an engine gets this position and nothing else.
@@ -143,7 +143,7 @@ class _Position:
         return _restore_position, (fen, self.ply, tuple(self.rules), self.earlier)
 
     def after(self, action: int) -> _Position:
-        """The position after a legal action.
+        """Return the position after a legal action.
 
         Raises:
           ValueError: the action is not legal here.
@@ -171,7 +171,7 @@ class _Position:
 
     @functools.cached_property
     def ending(self) -> str | None:
-        """Why the game is over, in words; None if it goes on."""
+        """Reason why the game is over, in words; None if it goes on."""
         board, rules = self.board, self.rules
         # Mate comes before the draws: a mate on the last half-move counts.
         if not any(board.generate_legal_moves()):
@@ -240,22 +240,22 @@ class ChessGame(pyspiel.Game):
 
     @property
     def start_board(self) -> chess.Board:
-        """A copy of the start position's board."""
+        """Copy of the start position's board."""
         return self._root.board.copy()
 
     def new_initial_state(self) -> ChessState:
-        """The state at the start position."""
+        """Return the state at the start position."""
         return ChessState(self)
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
-        """An observer: UCI moves so far under perfect recall, otherwise the FEN."""
+        """Return an observer: UCI moves so far under perfect recall, otherwise the FEN."""
         return open_observer(
             self, iig_obs_type, params, lambda state: " ".join(move.uci() for move in state.moves())
         )
 
 
 class ChessState(pyspiel.State):
-    """A position and how the game came to it. Made by `ChessGame.new_initial_state` and `child`."""
+    """A position with its history. Made by `ChessGame.new_initial_state` and `child`."""
 
     @public
     def __init__(self, game: ChessGame) -> None:
@@ -282,35 +282,31 @@ class ChessState(pyspiel.State):
         return self._position.ply
 
     def moves(self) -> list[chess.Move]:
-        """The moves from the game's start position to here."""
+        """Return the moves from the game's start position to here."""
         return [move_of(action) for action in self.history()]
 
     def current_player(self) -> int:
-        """0 for White, 1 for Black, or pyspiel's terminal player."""
+        """Return 0 for White, 1 for Black, or pyspiel's terminal player."""
         if self.is_terminal():
             return int(pyspiel.PlayerId.TERMINAL)
         return 0 if self._position.board.turn == chess.WHITE else 1
 
     def is_terminal(self) -> bool:
-        """Whether the game is over."""
+        """Return whether the game is over."""
         return self._position.ending is not None
 
     @public
     def repeats(self, move: chess.Move) -> bool:
-        """Whether a legal move leads to a position that has occurred; never without the threefold rule.
-
-        Raises:
-          ValueError: no move.
-        """
+        """Return whether a legal move repeats a position; never without the threefold rule."""
         earlier = self._position.earlier
         return bool(earlier) and board_after(self.board, move).epd() in earlier
 
     def ending(self) -> str | None:
-        """Why the game is over, in words; None if it goes on."""
+        """Return why the game is over, in words; None if it goes on."""
         return self._position.ending
 
     def returns(self) -> list[float]:
-        """Utilities of White and Black, in [0, 1] with sum 1; zeros until the game is over."""
+        """Return utilities of White and Black, in [0, 1] with sum 1; zeros until the game is over."""
         ending = self._position.ending
         if ending is None:
             return [0.0, 0.0]
@@ -318,14 +314,14 @@ class ChessState(pyspiel.State):
         return [white, 1.0 - white]
 
     def _legal_actions(self, player: int) -> list[int]:
-        del player  # pyspiel asks for the player to move only.
+        del player  # pyspiel asks only for the player to move
         return self._position.actions
 
     def _apply_action(self, action: int) -> None:
         self._position = self._position.after(action)
 
     def _action_to_string(self, player: int, action: int) -> str:
-        """SAN for a legal move; UCI for others, which have none."""
+        """Return SAN for a legal move; UCI for others, which have none."""
         del player
         move = move_of(action)
         board = self._position.board
@@ -337,11 +333,11 @@ class ChessState(pyspiel.State):
 
 @public
 def position_key(state: ChessState) -> str:
-    """A name for the game from here on, apart from the number of half-moves left.
+    """Return a key of the game from here on, apart from the number of half-moves left.
 
-    The promise, which history trees rely on: two states of one game at the same ply with equal keys
-    are the same subgame: the same actions lead to equal keys again and to the same returns. Their
-    FENs may differ in the halfmove clock, where no rule of the game looks at it.
+    History trees rely on this property: two states of one game at the same ply with equal keys are the same
+    subgame: the same actions lead to equal keys again and to the same returns. Their FENs may differ in the
+    halfmove clock, if no rule of the game looks at it.
 
     Without the threefold rule the key is the EPD. With it, the earlier positions that may still be
     repeated, i.e. those since the last irreversible move, are part of it, sorted (their order does
@@ -357,10 +353,10 @@ def position_key(state: ChessState) -> str:
 
 @public
 def board_key(state: ChessState) -> str:
-    """The EPD: what engines are asked about, whatever came before and however many half-moves are left.
+    """Return the EPD: the position for engines, whatever its history and the number of half-moves left.
 
-    Engines' policies and evaluations are functions of it. What a game is worth is nearly one: repetitions and
-    the fifty-move rule depend on more.
+    Engines' policies and evaluations are functions of it. The value of the game is nearly one: repetitions
+    and the fifty-move rule depend on more.
 
     Raises:
       ValueError: a state of another game.
@@ -369,10 +365,10 @@ def board_key(state: ChessState) -> str:
 
 
 def check_fen(fen: Any) -> chess.Board:
-    """The board of a FEN ("" for the start position).
+    """Return the board of a FEN ("" for the start position).
 
     Raises:
-      ValueError: it cannot be read, or its position is not valid; the error says what is wrong.
+      ValueError: it cannot be read, or its position is not valid; the message states the problem.
     """
     if not isinstance(fen, str):
         raise ArgumentError(f"expected fen to be text, got {shown(fen)}")
@@ -389,11 +385,7 @@ def check_fen(fen: Any) -> chess.Board:
 
 
 def check_unfinished(states: Any, name: str, player_id: int | None = None) -> list[ChessState]:
-    """States of unfinished games of chess; `player_id`, where it is given, is to move in all of them.
-
-    Raises:
-      ValueError: they are none.
-    """
+    """Return states of unfinished games of chess; `player_id`, if given, is to move in all of them."""
     unfinished = checks.each_of(ChessState).function(states, name)
     for state in unfinished:
         if state.is_terminal():

@@ -1,1 +1,1 @@
-"""Games, books and repertoires: what is read from files and written to them."""
+"""Games, books and repertoires, read from files and written to them."""

@@ -1,1 +1,1 @@
-"""UCI engines: searches, processes, clusters, and the store that keeps what they found."""
+"""UCI engines: searches, processes, clusters, and the store of results."""

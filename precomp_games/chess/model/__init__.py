@@ -1,1 +1,1 @@
-"""Who plays how: settings, engines and people as policies, and what positions are worth."""
+"""Models of play: settings, engines and people as policies, and values of positions."""

@@ -1,15 +1,15 @@
-"""How long people think: expected seconds of a move, fitted to the clocks of rated games.
+"""Thinking times of people: expected seconds of a move, fitted to the clocks of rated games.
 
     E seconds = exp(h(n) + r(n) (rating - 1500) / 400 + m(legal moves) + t log(T / 180) + i 40 inc / T)
 
-n is which of the mover's moves it is, and T = base + 40 inc, what a player has for 40 moves. h, r and m are
+n is the number of the mover's move, and T = base + 40 inc, a player's time for 40 moves. h, r and m are
 linear between knots and constant beyond: better players are quicker at first, and then think longer; with few
-moves to choose among a king is often in check, and so fewest seconds go to some fifteen. It is the mean that
-is fitted, by Poisson's likelihood, and not the mean of logarithms: what is left on the clock is a sum of
-seconds. Each speed has its own fit; see `regression` for errors, and for speeds of which there are few games.
+legal moves a king is often in check, so the fewest seconds go to positions with some fifteen. The mean is
+fitted, by Poisson's likelihood, and not the mean of logarithms, since the time left on the clock depends on a
+sum of seconds. Each speed has its own fit; see `regression` for errors, and for speeds with few games.
 
-A move that one knows takes `KNOWN_SECONDS`. What that saves is expected against players who do not know it;
-it is no more than a comparison of means, since who knows a position is not drawn.
+A known move takes `KNOWN_SECONDS`. The saving is expected in comparison with players who do not know it; it
+is only a comparison of means, since players who know a position are not drawn at random.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from precomp_games.chess.model.rated_games import TimedMove
 from precomp_games.chess.model.regression import Coefficients, Data, Floats, fit_kinds, mean_of
 
 KNOTS = (2, 4, 7, 11, 16, 22, 30, 40, 60)
-"""Of the mover's moves, counted from 1, those at which h is fitted."""
+"""Numbers of the mover's moves, counted from 1, at which h is fitted."""
 KNOWN_SECONDS = {"bullet": 0.4, "blitz": 1.0, "rapid": 1.0, "classical": 1.0}
-"""What a move takes that one knows, by speed: moves of positions that had come up in 20 games and more."""
+"""Seconds of a known move, by speed: moves in positions that had come up in 20 games and more."""
 USUAL_MOVES = 30
-"""Legal moves, where nobody has counted them; m is 0 there."""
+"""Default number of legal moves; m is 0 there."""
 _RATING_KNOTS = (2, 10, 20, 40)
 _MOVES_KNOTS = (1, 5, 15, USUAL_MOVES, 50)
 NAMES = (
@@ -41,12 +41,12 @@ NAMES = (
     *(f"{knot} moves" for knot in _MOVES_KNOTS if knot != USUAL_MOVES),
     *("time", "increment"),
 )
-"""Of the coefficients."""
+"""Names of the coefficients."""
 
-_RATINGS = (1000.0, 2300.0)  # beyond them, all is as there
+_RATINGS = (1000.0, 2300.0)  # beyond them, times are constant
 _FEWEST_GAMES = 50  # of a speed that has a fit
 _CENTER = np.array([0.0] * (len(NAMES) - 2) + [1.0, 0.0])
-# How far they are elsewhere: from one speed to the next.
+# Standard deviations of the prior for the step from one speed to the next.
 _SPREAD = np.array([0.5] * len(KNOTS) + [0.2] * (len(NAMES) - len(KNOTS) - 2) + [0.3, 0.5])
 
 
@@ -61,14 +61,14 @@ def _coefficients(value: object, name: str) -> tuple[float, ...]:
 @public
 @dataclasses.dataclass(frozen=True)
 class ClockTimes:
-    """What people of a rating spend under a time control.
+    """Thinking times of people of a rating under a time control.
 
     Attributes:
-      speed: one of `SPEEDS`, whose games were fitted.
+      speed: one of `SPEEDS`, of the fitted games.
       coefficients, errors: in the order of `NAMES`, and their standard errors.
-      games, moves: how many were fitted to.
+      games, moves: their numbers in the fit.
       rating: the mean of both players' ratings.
-      control: seconds that a player has at first, and what each move adds.
+      control: a player's seconds at first, and the increment for each move.
     """
 
     speed: Annotated[str, checks.one_of(SPEEDS)]
@@ -80,28 +80,28 @@ class ClockTimes:
     control: tuple[float, float] = (180.0, 0.0)
 
     def __post_init__(self) -> None:
-        """Checks the time control."""
+        """Check the time control."""
         base, added = checks.check_pair(self.control, "control")
         base = checks.check_number(base, "control[0]", least=1.0, most=1e6)
         added = checks.check_number(added, "control[1]", least=0.0, most=1e6)
         object.__setattr__(self, "control", (base, added))
 
     def seconds(self, ply: int, num_moves: int = USUAL_MOVES) -> float:
-        """Expected seconds of a move.
+        """Return the expected seconds of a move.
 
         Args:
-          ply: the half-move, counted from 0. The first of each side, before which no clock runs, is taken as
-            its second one.
-          num_moves: legal moves there.
+          ply: the half-move, counted from 0. The first of each side, before which no clock runs, is treated
+            as its second one.
+          num_moves: number of legal moves.
         """
         return float(self._means(np.array([ply]), num_moves)[0])
 
     def saved(self, ply: int, num_moves: int = USUAL_MOVES) -> float:
-        """Expected seconds that are saved where the move is known."""
+        """Return the expected seconds that are saved if the move is known."""
         return max(0.0, self.seconds(ply, num_moves) - KNOWN_SECONDS[self.speed])
 
     def clock(self, ply: int, num_moves: int = USUAL_MOVES) -> float:
-        """Seconds that who moves at a half-move is expected to have left; 1 at least."""
+        """Return the seconds that the mover of a half-move is expected to have left; at least 1."""
         base, added = self.control
         return max(1.0, base - float((self._means(np.arange(2 + ply % 2, ply, 2), num_moves) - added).sum()))
 
@@ -111,7 +111,7 @@ class ClockTimes:
 
 
 def _features(move: Any, rating: Any, num_moves: Any, base: Any, added: Any) -> Floats:
-    """float64[n, k]: what the coefficients are multiplied by, of n moves."""
+    """Return float64[n, k]: the features of n moves that the coefficients multiply."""
     move, rating, num_moves, base, added = np.broadcast_arrays(
         *(np.atleast_1d(np.asarray(each, np.float64)) for each in (move, rating, num_moves, base, added))
     )
@@ -127,7 +127,7 @@ def _features(move: Any, rating: Any, num_moves: Any, base: Any, added: Any) -> 
 
 
 def _hats(at: Floats, knots: Sequence[int]) -> list[Floats]:
-    """What is 1 at a knot, and 0 at others, for each knot: their sum, weighted, is linear between them."""
+    """Return for each knot a function that is 1 there and 0 at others; weighted sums are linear between."""
     return [np.interp(at, knots, row) for row in np.eye(len(knots))]
 
 
@@ -136,12 +136,12 @@ def _features_of(moves: Sequence[TimedMove]) -> Floats:
 
 
 def expected_seconds(times: ClockTimes, moves: Sequence[TimedMove]) -> Floats:
-    """float64[n]: expected seconds of moves, each by its own rating and time control."""
+    """Return float64[n]: expected seconds of moves, each by its own rating and time control."""
     return mean_of("exponential", _features_of(moves) @ np.array(times.coefficients))
 
 
 def fit_clock_times(moves: Sequence[TimedMove]) -> tuple[ClockTimes, ...]:
-    """Fits of each speed of which there are `_FEWEST_GAMES` or more.
+    """Fit each speed with at least `_FEWEST_GAMES` games.
 
     Raises:
       ValueError: there is none.

@@ -1,13 +1,13 @@
-"""Which half-life and which alpha predict a player: by the likelihood of later games, given earlier ones.
+"""Fits the half-life and alpha that predict a player best: by the likelihood of later games, given earlier.
 
 Each move is predicted from the months before its own by
 
     P(m | position) = (n(m) + alpha q(m | position)) / (n + alpha),    n: weights 2^(-age / H),
 
-ages being counted up to the beginning of the month, and (H, alpha) of the greatest likelihood is looked for
-on a grid; alpha is then refined. The prior q stays as it is. What is not known in a month is thus not used
-for it: neither its own games, nor later ones, nor, with `fits`, an H or alpha that they have chosen. By
-years in place of months, who changes openings within a year is found to be worth little beside the prior
+ages being counted up to the beginning of the month, and the maximum likelihood over (H, alpha) is searched on
+a grid; alpha is then refined. The prior q stays as it is. So nothing unknown in a month is used for it:
+neither its own games, nor later ones, nor, with `fits`, an H or alpha that they have determined. With years
+in place of months, a player who changes openings within a year would seem unpredictable beside the prior
 (`docs/people.md`); games whose date is a year alone are all of its middle.
 
 Cost: for each H, two passes over the table and an array of all different moves for each month with games;
@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # which imports `optimize` when that is used: half a second
+import scipy  # imports `optimize` when it is used: half a second
 
 from precomp_games._support.checks import ArgumentError
 from precomp_games.chess.data.move_counts import GameTable, GameWeights
@@ -34,7 +34,7 @@ HALF_LIVES = (*(0.0625 * 2.0 ** (k / 2) for k in range(21)), math.inf)
 ALPHAS = tuple(0.02 * 2.0 ** (k / 2) for k in range(23))
 """Alphas that are tried first: 0.02 to 41."""
 _MONTHS = 12  # of a year
-_LEAST = 1e-12  # of a probability whose logarithm is taken: a prior may rule out what was played
+_LEAST = 1e-12  # least probability in a logarithm: a prior may rule out a move that was played
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,9 +43,9 @@ class CountFit:
 
     Attributes:
         half_life: H, in years; infinity if age makes no difference.
-        alpha: games that the prior is worth.
-        bits: how much each move that the fit looked at surprises, on average.
-        moves: how many it looked at.
+        alpha: number of games that the prior is worth.
+        bits: mean surprise of a move in the fit.
+        moves: number of moves in the fit.
     """
 
     half_life: float
@@ -58,17 +58,17 @@ class RollingCounts:
     """The moves of a player, each of them predicted from earlier months.
 
     Attributes:
-        years: float64[n], decimal, of each move that counts; the moves are those of the table that are its
-            player's own and have a date, in their order.
+        years: float64[n], decimal, of each move that counts: the player's own dated moves, in the table's
+            order.
         moves: int64[n], their indices among the table's own moves.
     """
 
     def __init__(self, table: GameTable, weights: GameWeights | None = None) -> None:
-        """Sorts the moves.
+        """Sort the moves.
 
         Args:
             table: the games.
-            weights: how much a game counts but for its age.
+            weights: settings of games' weights, except for age.
 
         Raises:
             ValueError: no dated game.
@@ -87,10 +87,10 @@ class RollingCounts:
         _, self._pair = np.unique(pairs, return_inverse=True)
         self._base = weights.base(table)[kept]
         self._order = np.argsort(self._month, kind="stable")
-        self._sums: dict[float, tuple[Floats, Floats]] = {}  # which two fits want
+        self._sums: dict[float, tuple[Floats, Floats]] = {}  # used by two fits
 
     def sums(self, half_life: float) -> tuple[Floats, Floats]:
-        """float64[n] twice: the weight in earlier months of the move played, and of all at its position."""
+        """Return two float64[n]: weights in earlier months of the move played, and of all moves there."""
         if half_life not in self._sums:
             self._sums[half_life] = self._summed(half_life)
         return self._sums[half_life]
@@ -115,12 +115,12 @@ class RollingCounts:
         return own, every
 
     def probabilities(self, half_life: float, alpha: float, prior: Floats) -> Floats:
-        """float64[n]: how likely each move was, as predicted.
+        """Return float64[n]: the predicted probability of each move.
 
         Args:
             half_life: H.
-            alpha: games that the prior is worth, at least 0.
-            prior: float64[n], what q says of each move.
+            alpha: number of games that the prior is worth, at least 0.
+            prior: float64[n], q of each move.
         """
         own, every = self.sums(half_life)
         return _predicted(own, every, alpha, prior)
@@ -132,13 +132,13 @@ class RollingCounts:
         half_lives: Sequence[float] = HALF_LIVES,
         among: npt.NDArray[np.bool_] | None = None,
     ) -> list[CountFit]:
-        """H and alpha of the greatest likelihood, of the months that end before each of some times.
+        """Fit H and alpha by maximum likelihood, to the months that end before each of some times.
 
         Args:
-            prior: float64[n], what q says of each move.
+            prior: float64[n], q of each move.
             before: decimal years, or infinity for all months.
-            half_lives: those that are tried.
-            among: bool[n], the moves whose likelihood counts; all of them are counted. None: all.
+            half_lives: half-lives to try.
+            among: bool[n], the moves whose likelihood counts; all moves are counted in n. None: all.
 
         Raises:
             ValueError: no month with games ends before one of the times.
@@ -154,7 +154,7 @@ class RollingCounts:
 def _best(
     prior: Floats, seen: npt.NDArray[np.bool_], sums: Mapping[float, tuple[Floats, Floats]]
 ) -> CountFit:
-    """The best of these half-lives, and its alpha, by the moves that are seen."""
+    """Return the best of these half-lives, and its alpha, by the moves of `seen`."""
     prior = prior[seen]
     tried = {half_life: (own[seen], every[seen]) for half_life, (own, every) in sums.items()}
     loss, half_life, alpha = min(
@@ -182,5 +182,5 @@ def _predicted(own: Floats, every: Floats, alpha: float, prior: Floats) -> Float
 
 
 def _loss(own: Floats, every: Floats, alpha: float, prior: Floats) -> float:
-    """Bits a move."""
+    """Return bits a move."""
     return float(-np.log2(np.maximum(_predicted(own, every, alpha, prior), _LEAST)).mean())

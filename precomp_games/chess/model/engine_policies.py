@@ -1,28 +1,28 @@
 """An engine as a policy, as a menu, and as an evaluation of positions.
 
 An engine scores a position for the side to move, in centipawns or moves to mate. A utility here is White's
-(player 0's), in [0, 1]. What a centipawn is worth differs between engines and between versions of one, so
-which conversion is used is always named: the paper's threshold, linear interpolation (what its published
-code does), or the engine's own model of wins, draws and losses.
+(player 0's), in [0, 1]. The value of a centipawn differs between engines and between versions of one, so
+the conversion is always named: the paper's threshold, linear interpolation (as in its published code), or
+the engine's own model of wins, draws and losses.
 
-How a policy plays is one of three:
+A policy plays in one of three ways:
 
 * "softmax": the engine's k best moves with probabilities proportional to exp(cp / r): Softmax(cp / r) of the
   MultiPV scores of the last iteration that was finished, r in centipawns. As r goes to 0 it plays the best
   move; at r = 100 a move that loses a pawn is played 1/e as often.
-* "bestmove": what the engine answers, with its own options. One that draws its moves at random (Skill Level,
+* "bestmove": the engine's move, with its own options. An engine that draws its moves at random (Skill Level,
   UCI_LimitStrength) is asked several times, and its answers' frequencies are the probabilities. Of n answers,
   the frequency of a move with probability p has a standard error of sqrt(p (1 - p) / n), 0.11 at most with
   n = 20, and a move is missed altogether with probability (1 - p)^n.
-* "game": what it answers when the game is played to it as match programs do: a new game once, then the moves
-  so far at each of its turns. Its hash table stays, so what it answers is a function of the game, not of the
-  position. With a limit of nodes or of depth, and one thread, that is one move. With a move time it has a
-  little randomness of its own, and as many games as `samples` says are played to it. It is told what was
-  played at its earlier turns, whatever it would have played there.
+* "game": its move when the game is played to it as match programs do: a new game once, then the moves so far
+  at each of its turns. Its hash table stays, so its answer is a function of the game, not of the position.
+  With a limit of nodes or of depth, and one thread, that is one move. With a move time it has a little
+  randomness of its own, and `samples` games are played to it. It is sent the moves that were played at its
+  earlier turns, whatever it would have played there.
 
-But for "game", positions go to the engine as EPD, without clocks and without history, so that what it answers
-is a function of the position alone. So it may repeat a won game into a draw, and does in a quarter of those
-that a book of the default leaves three pawns ahead. With repeats=False it plays as one that has kept score:
+Except for "game", positions go to the engine as EPD, without clocks and without history, so its answer is a
+function of the position alone. So it may repeat a won game into a draw, and does in a quarter of those
+that a book of the default leaves three pawns ahead. With repeats=False it plays like one that keeps score:
 while it is ahead, it enters no position that has occurred, if another of its moves keeps it ahead.
 
 Source: `precomputation`, section 5 and appendix, "Experimental Details", for the softmax, and
@@ -56,11 +56,11 @@ _WDL_MODELS: dict[str, Any] = {"12": "sf12", "14": "sf14", "14.1": "sf14"}
 _WDL_MODELS |= {version: f"sf{version}" for version in ("15", "15.1", "16", "16.1")}
 
 Scale = Annotated[float, checks.Gt(0.0), checks.Lt(MATE_CP)]
-"""Centipawns between 0 and a mate's."""
+"""Range of scales, in centipawns: between 0 and a mate's."""
 
 
 def centipawns(line: Line) -> int:
-    """A line's score in centipawns for the side to move, mates as `MATE_CP` less the moves to it."""
+    """Return a line's score in centipawns for the side to move; mate in n moves is `MATE_CP` - n."""
     if line.mate is None:
         assert line.cp is not None
         return line.cp
@@ -68,16 +68,16 @@ def centipawns(line: Line) -> int:
 
 
 def pov_score(line: Line, side: chess.Color) -> chess.engine.PovScore:
-    """A line's score, of a search in which `side` was to move."""
+    """Return a line's score, of a search in which `side` was to move."""
     score = chess.engine.Cp(line.cp or 0) if line.mate is None else chess.engine.Mate(line.mate)
     return chess.engine.PovScore(score, side)
 
 
 class ScoreUtility(Protocol):
-    """Turns a score into the expected result of the side to move."""
+    """A conversion of scores to the expected result of the side to move."""
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
-        """Utility in [0, 1] of the side to move on `board`, whose best line is `line`."""
+        """Return the utility in [0, 1] of the side to move on `board`, whose best line is `line`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ThresholdUtility:
     threshold_cp: Scale = 400.0
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
-        """See `ScoreUtility`."""
+        """Return the utility, see `ScoreUtility`."""
         score = centipawns(line)
         return 0.5 + 0.5 * (score >= self.threshold_cp) - 0.5 * (score <= -self.threshold_cp)
 
@@ -99,7 +99,7 @@ class LinearUtility:
     scale_cp: Scale = 400.0
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
-        """See `ScoreUtility`."""
+        """Return the utility, see `ScoreUtility`."""
         return min(1.0, max(0.0, 0.5 + centipawns(line) / (2.0 * self.scale_cp)))
 
 
@@ -114,7 +114,7 @@ class WdlUtility:
     model: chess.engine.WdlModel
 
     def mover_utility(self, line: Line, board: chess.Board) -> float:
-        """See `ScoreUtility`."""
+        """Return the utility, see `ScoreUtility`."""
         score = pov_score(line, board.turn).relative
         return score.wdl(model=self.model, ply=board.ply()).expectation()
 
@@ -123,10 +123,10 @@ class WdlUtility:
 def score_utility(
     name: Annotated[str, checks.one_of(("threshold", "linear", "wdl"))], scale_cp: Scale, engine_id: str
 ) -> ScoreUtility:
-    """The conversion called "threshold", "linear" or "wdl"; `scale_cp` serves the first two.
+    """Return the conversion called "threshold", "linear" or "wdl"; `scale_cp` is for the first two.
 
     Raises:
-      ValueError: another name, a scale that is not positive, or no model for the engine.
+      ValueError: there is no model for the engine.
     """
     if name != "wdl":
         return ThresholdUtility(scale_cp) if name == "threshold" else LinearUtility(scale_cp)
@@ -140,40 +140,36 @@ def score_utility(
 
 
 PLAYS = ("softmax", "bestmove", "game")
-"""How an `EnginePolicy` may play."""
+"""Ways in which an `EnginePolicy` may play."""
 ANSWERS = ("bestmove", "game")
-"""Of these: where what it answers is played, and its scores are not read."""
+"""Those in which the engine's move is played, and its scores are not read."""
 Plays = Annotated[str, checks.one_of(PLAYS)]
 """One of `PLAYS`."""
 SAMPLES = 20
-"""How often an engine that draws its moves is asked, where nothing else is said."""
+"""Default number of searches for an engine that draws its moves."""
 
 
 @public
 def softmax(scores_cp: Sequence[float], temperature_cp: checks.PositiveFloat) -> npt.NDArray[np.float64]:
-    """Probabilities proportional to exp(score / temperature), both in centipawns.
-
-    Raises:
-      ValueError: the temperature is not positive and finite.
-    """
+    """Return probabilities proportional to exp(score / temperature), both in centipawns."""
     scores = np.asarray(scores_cp, np.float64)
-    # The best score is taken off first: at r = 1e-6 the exponents would overflow otherwise.
+    # The best score is subtracted first: at r = 1e-6 the exponents would overflow otherwise.
     weights = np.exp((scores - scores.max()) / temperature_cp)
     return np.asarray(weights / weights.sum())
 
 
 class EnginePolicy(Shown, openspiel_policy.Policy):
-    """What an engine plays: Softmax(cp / r) over its `top_k` best moves, or the move that it answers.
+    """An engine's play: Softmax(cp / r) over its `top_k` best moves, or the move that it answers.
 
     Attributes:
-      temperature_cp: r, in centipawns, positive; "bestmove" and "game" have no use for it.
-      top_k: how many moves, and the MultiPV of the searches; fewer where there are fewer legal moves.
-        "bestmove" and "game" have no use for it.
+      temperature_cp: r, in centipawns, positive; unused by "bestmove" and "game".
+      top_k: number of moves, and the MultiPV of the searches; fewer if there are fewer legal moves. Unused by
+        "bestmove" and "game".
       plays: one of `PLAYS`.
-      of_history: whether it depends on how a position came about, by more than what `position_key` tells.
-      samples: for "bestmove" and "game", how often an engine is asked that draws, by its options, or in a
-        game by its clock; others are asked once.
-      repeats: whether it goes by the position alone. Otherwise it depends on the history as well, in games
+      of_history: whether the policy depends on a position's history beyond `position_key`.
+      samples: for "bestmove" and "game", number of searches for an engine that draws its moves, by its
+        options, or in a game by its clock; others are asked once.
+      repeats: whether it depends on the position alone. Otherwise it depends on the history as well, in games
         with the threefold rule.
     """
 
@@ -190,12 +186,11 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
         samples: searches.SomeSamples = SAMPLES,
         repeats: bool = True,
     ) -> None:
-        """Makes the policy.
+        """Make the policy.
 
         Raises:
-          ValueError: another game than chess, no engine, a number out of range, an engine with options by
-            which it plays other moves than its scores say, where the scores are what is read, or
-            repeats=False without scores.
+          ValueError: an engine with options that make it play other moves than its scores say, where scores
+            are read; or repeats=False without scores.
         """
         super().__init__(game, [0, 1])
         if plays not in ANSWERS:
@@ -215,11 +210,7 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
-        """One {action: probability} a state; the engine searches what it has not seen before.
-
-        Raises:
-          ValueError: what is no state of chess, or one where the game is over.
-        """
+        """Return one {action: probability} for each state; the engine searches new positions."""
         asked = [state.epd for state in states]
         if self.plays == "game":
             asked = [searches.game_text(state.get_game().start_board, state.moves()) for state in states]
@@ -227,7 +218,7 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
         return [self._row_of(state, result) for state, result in zip(states, results, strict=True)]
 
     def _row_of(self, state: ChessState, result: SearchResult) -> dict[int, float]:
-        """{action: probability} after a search."""
+        """Return {action: probability} after a search."""
         if self.plays in ANSWERS:
             odds = {move: count / result.samples for move, count in result.played}
         else:
@@ -240,16 +231,12 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{action: probability} at one state; `player_id` can only be the side to move.
-
-        Raises:
-          ValueError: what is no state of chess, one where the game is over, or another player.
-        """
+        """Return {action: probability} at one state; `player_id` can only be the side to move."""
         return self.action_probabilities_batch(check_unfinished([state], "state", player_id))[0]
 
 
 def _going_on(state: ChessState, lines: tuple[Line, ...]) -> tuple[Line, ...]:
-    """The lines by which a mover who is ahead stays ahead in a new position; all of them where none does."""
+    """Return the lines by which a leading mover stays ahead in a new position; if none does, all lines."""
     if centipawns(lines[0]) <= 0:
         return lines
     ahead = (line for line in lines if centipawns(line) > 0)
@@ -259,14 +246,14 @@ def _going_on(state: ChessState, lines: tuple[Line, ...]) -> tuple[Line, ...]:
 @public
 @dataclasses.dataclass(frozen=True)
 class EngineMenu:
-    """An engine's best moves as a menu: which is memorized is a choice (`precomp_games.policies.rows`).
+    """An engine's best moves as candidate moves, one of which is memorized (`precomp_games.policies.rows`).
 
     Attributes:
       engine, limit, multipv: The search; one that has been made already is not made again.
       count: The most moves; no more than `multipv`.
       window_cp: Moves that are worse than the best one by more than this, in centipawns, are left out. 0: of
         several best moves, each is an entry.
-      max_plies: How far a book may look: from this half-move on there is nothing to memorize.
+      max_plies: Horizon of books: from this half-move on there is nothing to memorize.
     """
 
     engine: ScoringEngine
@@ -278,11 +265,7 @@ class EngineMenu:
 
     @public
     def entries_batch(self, states: UnfinishedStates) -> list[list[int]]:
-        """The actions at each state, the best one first.
-
-        Raises:
-          ValueError: what is no state of chess, or one where the game is over.
-        """
+        """Return the actions at each state, the best one first."""
         within = [state.ply < self.max_plies for state in states]
         asked = [state.epd for state, looks in zip(states, within, strict=True) if looks]
         results = iter(self.engine.search(asked, self.limit, self.multipv))
@@ -304,8 +287,8 @@ class EngineEvaluation:
 
     Attributes:
       engine, limit, multipv: The search; one that a policy has made already is not made again.
-      utility: What a score is worth.
-      beside: What else is known of a state, for its mover, which a `CalibratedUtility` adds to its logit.
+      utility: The value of a score.
+      beside: Further knowledge of a state, for its mover, which a `CalibratedUtility` adds to its logit.
     """
 
     engine: ScoringEngine
@@ -315,17 +298,13 @@ class EngineEvaluation:
     beside: Callable[[ChessState], float] | None = None
 
     def __post_init__(self) -> None:
-        """Checks the utility."""
+        """Check the utility."""
         if isinstance(self.utility, type) or not callable(getattr(self.utility, "mover_utility", None)):
             raise ArgumentError(f"expected utility to be a LinearUtility or alike, got {shown(self.utility)}")
 
     @public
     def evaluate_batch(self, states: UnfinishedStates) -> npt.NDArray[np.float64]:
-        """float64[n]: utility of player 0, White, in [0, 1].
-
-        Raises:
-          ValueError: what is no state of chess, or one where the game is over.
-        """
+        """Return float64[n]: utility of player 0, White, in [0, 1]."""
         results = self.engine.search([state.epd for state in states], self.limit, self.multipv)
         utility: Any = self.utility
         values = np.empty(len(states))
@@ -339,11 +318,11 @@ class EngineEvaluation:
 def check_opponents(
     temperature: Any, weights: Any, plays: Any
 ) -> tuple[float | tuple[float, ...], tuple[float, ...]]:
-    """`opponent_temperature_cp` and `opponent_weights` of preparation settings: one opponent, or several.
+    """Check `opponent_temperature_cp` and `opponent_weights` of settings: one opponent, or several.
 
     Raises:
-      ValueError: they are no positive numbers, as many of one as of the other; or there are several of an
-        opponent that has no use for them.
+      ValueError: they are not positive numbers, as many of one as of the other; or there are several for an
+        opponent that does not use them.
     """
     name = "opponent_temperature_cp"
     several = isinstance(temperature, list | tuple) and len(temperature) > 0

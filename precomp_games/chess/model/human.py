@@ -1,24 +1,23 @@
-"""What people of a rating play: `human(rating=1500)`, by networks that were trained on people's games.
+"""The play of people of a rating: `human(rating=1500)`, by networks trained on people's games.
 
     human(rating=1500)
     human(rating=1620,maia=/networks/of/mine)
     human(engine=lc0,options=of(WeightsFile=maia-1500.pb.gz))
 
-Each of Maia's networks was trained on games of one rating, which its file's name says. Between two ratings
-their probabilities are averaged, by how near each is; beyond the last one its network stands alone. With a
+Each of Maia's networks was trained on games of one rating, which is in its file's name. Between two ratings
+their probabilities are averaged, weighted by nearness; beyond the last one its network is used alone. With a
 spread, all of them are averaged, by a normal distribution of people's ratings: that predicts moves better by
-0.04 bits, at the cost of all networks. The game
-so far matters: the last eight positions are what a network sees, so that these policies depend on histories
-(`of_history`), and a tree shares nothing between transpositions. A game that begins at a position of its own
-is taken to have been there all the time.
+0.04 bits, at the cost of all networks. The game so far matters: the input of a network are the last eight
+positions, so these policies depend on histories (`of_history`), and a tree shares nothing between
+transpositions. A game that begins at a position of its own is treated as if it had been there all the time.
 
-Networks are not shipped: they are under the GPL. They are a folder, or a file, that an argument, `config`,
-the flag --maia or the environment's PRECOMP_MAIA names. An engine that has such a network in it may play as
-well: lc0 says at VerboseMoveStats how likely it finds each move.
+Networks are not shipped: they are under the GPL. An argument, `config`, the flag --maia or the environment's
+PRECOMP_MAIA names a folder of them, or a file. An engine that contains such a network may play as well: with
+VerboseMoveStats lc0 shows the probability of each move.
 
 Source: see `networks`. Between ratings: ours; see docs/people.md for what it is worth.
 
-Cost: a millisecond a position and network; what was asked lately is remembered.
+Cost: a millisecond a position and network; recent answers are remembered.
 """
 
 from __future__ import annotations
@@ -52,11 +51,11 @@ from precomp_games.chess.model.network_input import Trail, Trails, move_places, 
 from precomp_games.chess.model.networks import Network
 
 Rating = Annotated[float, checks.Ge(0.0), checks.Le(4000.0)]
-"""Of a player."""
+"""Rating of a player."""
 
-_BATCH = 64  # positions that a network is asked at once: more is not faster
+_BATCH = 64  # positions in one call of a network: more is not faster
 _MOST_KEPT = 20_000  # answers
-_LEAST_SHARE = 1e-3  # of a network that is asked at all
+_LEAST_SHARE = 1e-3  # networks with smaller shares are not used
 _RATING = re.compile(r"(?<!\d)(\d{3,4})(?!\d)")  # in a file's name
 _SUFFIXES = (".pb.gz", ".pb")
 _Name = tuple[Any, ...]  # a start position's FEN, and the actions since
@@ -64,16 +63,16 @@ WHERE = (
     "get maia-1100.pb.gz to maia-1900.pb.gz from Maia's releases (github.com/CSSLab/maia-chess) and name "
     "their folder by --maia, config(networks=...) or PRECOMP_MAIA"
 )
-"""What to do where there are no networks."""
+"""Advice if there are no networks."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What networks say of a position.
+    """Networks' answer for a position.
 
     Attributes:
         row: {action: probability}, over all legal moves.
-        score: what the side to move is expected to score; NaN where that is not said.
+        score: expected score of the side to move; NaN if unknown.
     """
 
     row: Mapping[int, float]
@@ -81,10 +80,10 @@ class Answer:
 
 
 class PeoplePolicy(Shown, openspiel_policy.Policy):
-    """What people play by a game so far; what was asked lately is remembered.
+    """The play of people, given a game so far; recent answers are remembered.
 
     Attributes:
-        of_history: true: a position alone does not say it.
+        of_history: true: the play depends on more than the position.
     """
 
     of_history = True
@@ -96,31 +95,29 @@ class PeoplePolicy(Shown, openspiel_policy.Policy):
         self._kept: dict[_Name, Answer] = {}
 
     def _ask(self, part: Mapping[_Name, ChessState]) -> dict[_Name, Answer]:
-        """What is said of some games."""
+        """Return the answers for some games."""
         raise NotImplementedError
 
     @public
     def action_probabilities_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
-        """One {action: probability} a state.
+        """Return one {action: probability} for each state.
 
         Raises:
-            ValueError: what is no state of chess, or one where the game is over.
             EngineError: an engine that is asked fails.
         """
         return [dict(answer.row) for answer in self.answers(states)]
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-        """{action: probability} at one state; `player_id` can only be the side to move.
+        """Return {action: probability} at one state; `player_id` can only be the side to move.
 
         Raises:
-            ValueError: what is no state of chess, one where the game is over, or another player.
             EngineError: an engine that is asked fails.
         """
         return self.action_probabilities_batch(check_unfinished([state], "state", player_id))[0]
 
     def answers(self, states: Sequence[ChessState]) -> list[Answer]:
-        """What is said of games so far."""
+        """Return the answers for games so far."""
         names = [(_start_of(state), *state.history()) for state in states]
         asked = {name: state for name, state in zip(names, states, strict=True) if name not in self._kept}
         found: dict[_Name, Answer] = {}
@@ -135,10 +132,10 @@ class PeoplePolicy(Shown, openspiel_policy.Policy):
 
 
 class HumanPolicy(PeoplePolicy):
-    """What people of a rating play, by networks.
+    """The play of people of a rating, by networks.
 
     Attributes:
-        rating, spread: theirs.
+        rating, spread: of the people.
         networks: the share of each network, by its file.
     """
 
@@ -151,16 +148,16 @@ class HumanPolicy(PeoplePolicy):
         *,
         spread: Rating = 0.0,
     ) -> None:
-        """Reads the networks of the ratings beside it.
+        """Read the networks of the nearest ratings.
 
         Args:
             game: of chess.
             rating: of the people.
-            spread: the standard deviation of their ratings; 0: they all have that one.
-            networks: a file, or a folder of them; None: what `config` or PRECOMP_MAIA names.
+            spread: the standard deviation of their ratings; 0: all have the same.
+            networks: a file, or a folder of them; None: as `config` or PRECOMP_MAIA names it.
 
         Raises:
-            ValueError: another game, no networks, or files that are none.
+            ValueError: no networks, or files that contain none.
             OSError: a file cannot be read.
         """
         super().__init__(game)
@@ -175,11 +172,7 @@ class HumanPolicy(PeoplePolicy):
 
     @public
     def evaluate_batch(self, states: UnfinishedStates) -> npt.NDArray[np.float64]:
-        """float64[n], what White is expected to score in games between such people.
-
-        Raises:
-            ValueError: what is no state of chess, or one where the game is over.
-        """
+        """Return float64[n]: White's expected score in games between such people."""
         answers = zip(states, self.answers(states), strict=True)
         return np.array([a.score if s.current_player() == 0 else 1.0 - a.score for s, a in answers])
 
@@ -207,7 +200,7 @@ class HumanPolicy(PeoplePolicy):
 
 
 class EnginePeople(PeoplePolicy):
-    """What people play, by an engine that has a network of their moves in it."""
+    """The play of people, by an engine that contains a network of their moves."""
 
     def __init__(self, game: ChessGame, engine: StatsEngine) -> None:
         super().__init__(game)
@@ -220,15 +213,15 @@ class EnginePeople(PeoplePolicy):
 
 
 def _start_of(state: ChessState) -> str:
-    """The FEN that a game begins at, as its parameters have it."""
+    """Return the FEN of a game's start, as in its parameters."""
     return str(state.get_game().get_parameters()["fen"])
 
 
 def networks_path(given: str | os.PathLike[str] | None = None) -> str:
-    """Where networks are.
+    """Return the path of the networks.
 
     Args:
-        given: a file or folder; None: what `config` or PRECOMP_MAIA names.
+        given: a file or folder; None: as `config` or PRECOMP_MAIA names it.
 
     Raises:
         ValueError: none is named.
@@ -239,7 +232,7 @@ def networks_path(given: str | os.PathLike[str] | None = None) -> str:
 
 
 def _files(path: str) -> dict[float, str]:
-    """Files of networks by rating; NaN for a single file whose name says none."""
+    """Return files of networks by rating; NaN for a single file whose name has none."""
     if not os.path.isdir(path):
         return {_rating_of(path): path}
     found = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(_SUFFIXES))
@@ -255,7 +248,7 @@ def _rating_of(path: str) -> float:
 
 
 def _shares(files: Mapping[float, str], rating: float, spread: float) -> dict[str, float]:
-    """Files by rating -> the share of each, those of the ratings on both sides where there is no spread."""
+    """Return the share of each file, given files by rating; without spread, of the two nearest ratings."""
     ratings = sorted(files)
     if len(ratings) == 1:
         return {files[ratings[0]]: 1.0}

@@ -1,22 +1,22 @@
-"""What networks of people's moves see of a game so far, and which of their outputs is which move.
+"""Input and output of networks of people's moves: planes of a game so far, and the outputs of moves.
 
-Input are 112 planes of a board that is seen by who is to move (for Black, ranks are turned over). 13 of them
-belong to each of the last eight positions, the newest first: own pawns, knights, bishops, rooks, queens and
-king, the other side's, and whether the position had occurred before. Then there are castling rights (own
-queenside and kingside, the other's), whether Black is to move, the half-moves since the last capture or
-pawn's move, nothing, and ones.
+The input are 112 planes of a board from the viewpoint of the side to move (for Black, ranks are turned over).
+13 of them belong to each of the last eight positions, the newest first: own pawns, knights, bishops, rooks,
+queens and king, the other side's, and whether the position had occurred before. Then there are castling
+rights (own queenside and kingside, the other's), whether Black is to move, the half-moves since the last
+capture or pawn's move, zeros, and ones.
 
-Before the start of a usual game there is nothing. A game that starts elsewhere is taken to have been in its
-first position all the time, since networks that see pieces appear from nowhere do not know what people play.
+Before the start of a usual game there are zeros. A game that starts elsewhere is treated as if it had been in
+its first position all the time, since networks that see pieces appear from nowhere do not predict people.
 
-Outputs are 73 planes over the square that a piece leaves: seven steps in each of eight directions, from north
-clockwise, eight knight's moves, and promotions to the northwest, north and northeast to a rook, bishop or
-queen. A promotion to a knight is the plain move, and castling is the king that takes its own rook.
+The output are 73 planes over the square that a piece leaves: seven steps in each of eight directions, from
+north clockwise, eight knight's moves, and promotions to the northwest, north and northeast to a rook, bishop
+or queen. A promotion to a knight is the plain move, and castling is the king that takes its own rook.
 
 Source: lc0's classical input planes and its convolutional policy map.
 
-Cost: for a position that comes after one that was seen lately, the moves since then, and packing; else all
-moves of its game, of 15 us each.
+Cost: for a position that continues a recent one, the moves since then, and packing; else all moves of its
+game, of 15 us each.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ import numpy.typing as npt
 from precomp_games.chess.game import NUM_DISTINCT_ACTIONS, action_of, move_of
 from precomp_games.chess.model.networks import INPUT_PLANES, SQUARES, Floats
 
-_POSITIONS, _PIECES = 8, 12  # that a network sees, and the planes of pieces of each
+_POSITIONS, _PIECES = 8, 12  # in the input, and the planes of pieces of each
 _LEAST_CYCLE = 4  # half-moves after which a position may come again
-_MOST_TRAILS = 20_000  # that are kept, of some two kilobytes each
+_MOST_TRAILS = 20_000  # kept, of some two kilobytes each
 
 _DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  # (files, ranks)
 _KNIGHTS = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2))
 _PROMOTIONS = (chess.ROOK, chess.BISHOP, chess.QUEEN)
-_ROOKS = {2: 3, -2: -4}  # where the rook stands that castles, beside where the king goes
+_ROOKS = {2: 3, -2: -4}  # the castling rook's square, relative to the king's, by the king's step
 
 _Pieces = tuple[int, ...]  # bitboards: White's pawns to king, then Black's
 
 
 class Trail(NamedTuple):
-    """A game so far, as networks see it.
+    """A game so far, as input of networks.
 
     Attributes:
         board: the position.
         pieces: of the last eight positions, the newest first.
-        repeated: which of these had occurred before.
+        repeated: whether each of these had occurred before.
         earlier: all positions since the last capture or pawn's move, the newest last, without this one.
     """
 
@@ -61,12 +61,12 @@ class Trail(NamedTuple):
 
     @classmethod
     def begun(cls, board: chess.Board) -> Trail:
-        """The start of a game."""
+        """Return the start of a game."""
         times = 1 if board == chess.Board() else _POSITIONS
         return cls(board, (_pieces(board),) * times, (False,) * times, ())
 
     def after(self, actions: Sequence[int]) -> Trail:
-        """The game after some more moves."""
+        """Return the game after some more moves."""
         board, earlier = self.board.copy(stack=False), list(self.earlier)
         pieces, repeated = list(self.pieces[::-1]), list(self.repeated[::-1])  # the newest last
         for move in map(_move_of, actions):
@@ -89,7 +89,7 @@ def _pieces(board: chess.Board) -> _Pieces:
 
 
 def _name(board: chess.Board, pieces: _Pieces) -> tuple[object, ...]:
-    """What is the same in positions that repeat each other."""
+    """Return a key that positions share if they repeat each other."""
     passed = board.ep_square if board.has_legal_en_passant() else None
     return pieces, board.turn, board.castling_rights, passed
 
@@ -98,23 +98,23 @@ _move_of = functools.cache(move_of)
 
 
 class Trails:
-    """Games from one start position, as networks see them; what was seen lately is gone on from."""
+    """Games from one start position, as input of networks; recent ones are continued."""
 
     def __init__(self, start: chess.Board) -> None:
-        """Begins.
+        """Begin with the start position.
 
-        start: where all games begin.
+        start: of all games.
         """
         self._known: dict[tuple[int, ...], Trail] = {(): Trail.begun(start)}
 
     def at(self, history: tuple[int, ...]) -> Trail:
-        """The game after these actions."""
+        """Return the game after these actions."""
         known = len(history)
         while (trail := self._known.get(history[:known])) is None:
             known -= 1
         if known < len(history):
             trail = trail.after(history[known:])
-            # What a game asks about next comes two half-moves after what it asks about now.
+            # The next question about a game comes two half-moves later.
             self._known[history] = trail
         if len(self._known) > _MOST_TRAILS:
             start, kept = self._known[()], list(self._known.items())[len(self._known) // 2 :]  # the newest
@@ -123,7 +123,7 @@ class Trails:
 
 
 def planes_of(trails: Sequence[Trail]) -> Floats:
-    """What networks see of games: float32[n, 112, 8, 8]."""
+    """Return the input of games: float32[n, 112, 8, 8]."""
     count = len(trails)
     pieces = np.zeros((count, _POSITIONS, _PIECES), "<u8")
     planes = np.zeros((count, INPUT_PLANES, SQUARES), np.float32)
@@ -149,10 +149,10 @@ def planes_of(trails: Sequence[Trail]) -> Floats:
 
 
 def move_places(board: chess.Board, actions: Sequence[int]) -> npt.NDArray[np.int64]:
-    """The outputs of legal moves, as `ChessGame` numbers these: int64[n], plane * 64 + square."""
+    """Return the outputs of legal moves, as `ChessGame` numbers these: int64[n], plane * 64 + square."""
     places = _outputs()[int(board.turn), actions]
     king = board.king(board.turn)
-    for side in (2, -2):  # castling, which nothing else looks like
+    for side in (2, -2):  # castling, which no other move resembles
         if king in (chess.E1, chess.E8) and (castling := _number(king, king + side)) in actions:
             places[actions.index(castling)] = _outputs()[int(board.turn), _number(king, king + _ROOKS[side])]
     return places
@@ -164,7 +164,7 @@ def _number(from_square: int, to_square: int, promotion: int = 0) -> int:
 
 @functools.cache
 def _outputs() -> npt.NDArray[np.int64]:
-    """int64[2, actions], the output of each move of Black and of White, castling aside; -1: it is none."""
+    """Return int64[2, actions]: the output of each move of Black and of White, castling aside; -1: none."""
     found = np.full((2, NUM_DISTINCT_ACTIONS), -1)
     steps = [(step * f, step * r) for f, r in _DIRECTIONS for step in range(1, 8)]
     promotions = [(f, 1, kind) for f in (-1, 0, 1) for kind in _PROMOTIONS]

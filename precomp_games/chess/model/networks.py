@@ -1,9 +1,9 @@
-"""Networks that were trained on people's games, in the format of Leela Chess Zero.
+"""Networks trained on people's games, in the format of Leela Chess Zero.
 
-A file (`.pb.gz`) is a gzip of one protocol buffer. What is read of it is its format and its weights: layers
-of 16-bit numbers between a least and a largest one. Accepted is what Maia's networks are: 112 input planes,
-residual blocks with squeeze-and-excitation, a convolutional policy head, and a value head of win, draw and
-loss, of any number of filters and blocks. Anything else is refused in one line.
+A file (`.pb.gz`) is a gzip of one protocol buffer. Its format and its weights are read: layers of 16-bit
+numbers between a least and a largest one. Maia's networks are accepted: 112 input planes, residual blocks
+with squeeze-and-excitation, a convolutional policy head, and a value head of win, draw and loss, with any
+number of filters and blocks. Anything else is refused in one line.
 
 Batch normalization is folded into the convolutions, the rest is written down as an ONNX graph, and ONNX
 Runtime evaluates it. onnx and onnxruntime are the extra `people`.
@@ -31,16 +31,16 @@ from precomp_games._support.checks import ArgumentError, one_line, public
 Floats = npt.NDArray[np.float32]
 
 INPUT_PLANES, MOVE_PLANES, SQUARES = 112, 80, 64
-"""Of the input; of the policy head, of which 73 are moves; of a board."""
+"""Planes of the input; planes of the policy head, of which 73 are moves; squares of a board."""
 
 _MISSING = "expected onnx and onnxruntime for networks of people's moves: pip install 'precomp-games[people]'"
 _MOST_BYTES = 1 << 28  # of a file, unpacked: some two hundred times a network of Maia's
 _MOST_FILTERS, _MOST_BLOCKS = 1024, 128
-_EPSILON = 1e-5  # that batch normalization adds to a variance
+_EPSILON = 1e-5  # added to a variance in batch normalization
 _OPSET, _IR_VERSION = 17, 8
 _FORMAT = {"input": 1, "network": 4, "policy": 2, "value": 2}
 
-# Messages of the file: the number and the kind of each field that is read. A trailing * stands for several.
+# Messages of the file: number and kind of each field that is read. A trailing * marks repeated fields.
 _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "Layer": {"min_val": (1, "float"), "max_val": (2, "float"), "params": (3, "bytes")},
     "Block": {
@@ -77,7 +77,7 @@ _MAGIC = 0x1C0
 
 
 class NetworkAnswer(NamedTuple):
-    """What a network says of n positions.
+    """A network's output for n positions.
 
     Attributes:
         moves: float32[n, 80 * 64], logits of moves by plane and square.
@@ -89,7 +89,7 @@ class NetworkAnswer(NamedTuple):
 
 
 class Network:
-    """A network that says what people play.
+    """A network that predicts people's moves.
 
     Attributes:
         path: the file.
@@ -97,7 +97,7 @@ class Network:
 
     @public
     def __init__(self, path: checks.FilePath) -> None:
-        """Reads a file.
+        """Read a file.
 
         Args:
             path: in lc0's format, `.pb.gz` or unpacked.
@@ -107,7 +107,7 @@ class Network:
             OSError: it cannot be read.
         """
         self.path = os.fspath(path)
-        _libraries()  # said before a file is looked at
+        _libraries()  # a missing library is reported before a file is read
         try:
             weights = _weights(_unpacked(self.path))
             model = _Graph(weights).model()
@@ -127,13 +127,13 @@ class Network:
         return type(self), (self.path,)
 
     def evaluate(self, planes: Floats) -> NetworkAnswer:
-        """Evaluates positions, float32[n, 112, 8, 8], as `network_input.planes` makes them."""
+        """Evaluate positions, float32[n, 112, 8, 8], as `network_input.planes` makes them."""
         return NetworkAnswer(*self._session.run(None, {"planes": planes}))
 
 
 @functools.cache
 def _libraries() -> tuple[Any, Any]:
-    """(onnx, onnxruntime), which take half a second to import.
+    """Return (onnx, onnxruntime), which take half a second to import.
 
     Raises:
         ValueError: they are not installed.
@@ -150,7 +150,7 @@ def _libraries() -> tuple[Any, Any]:
 
 
 def _unpacked(path: str) -> bytes:
-    """The protocol buffer in a file."""
+    """Return the protocol buffer in a file."""
     with open(path, "rb") as file:
         data = file.read(_MOST_BYTES + 1)
     if data[:2] == b"\x1f\x8b":
@@ -168,7 +168,7 @@ def _unpacked(path: str) -> bytes:
 
 @functools.cache
 def _net_message() -> Any:
-    """The class of the whole file's message."""
+    """Return the class of the whole file's message."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="network.proto", package="network")
@@ -188,7 +188,7 @@ def _net_message() -> Any:
 
 
 def _weights(data: bytes) -> Any:
-    """The weights in a protocol buffer, of a network of the right kind."""
+    """Return the weights in a protocol buffer of a network of the right kind."""
     from google.protobuf.message import DecodeError
 
     net = _net_message()()
@@ -208,7 +208,7 @@ def _weights(data: bytes) -> Any:
 
 
 def _numbers(layer: Any, *shape: int) -> npt.NDArray[np.float64]:
-    """A layer's weights in that shape, -1 for one that is not known."""
+    """Return a layer's weights in a shape, in which -1 stands for an unknown size."""
     raw = np.frombuffer(layer.params, "<u2")
     known = abs(int(np.prod(shape)))
     if not len(raw) or (len(raw) % known if -1 in shape else len(raw) != known):
@@ -222,7 +222,7 @@ def _numbers(layer: Any, *shape: int) -> npt.NDArray[np.float64]:
 def _convolution(
     block: Any, inputs: int, size: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """(weights [outputs, inputs, size, size], biases [outputs]), with its normalization where it has one."""
+    """Return (weights [outputs, inputs, size, size], biases [outputs]), with normalization folded in."""
     weights = _numbers(block.weights, -1, inputs, size, size)
     count = len(weights)
     if not block.bn_variances.params:
@@ -267,7 +267,7 @@ class _Graph:
         self._ends = moves, self._apply("Softmax", x)
 
     def model(self) -> bytes:
-        """The model, for ONNX Runtime."""
+        """Return the model for ONNX Runtime."""
         helper, floats = self._onnx.helper, self._onnx.TensorProto.FLOAT
         shapes = {
             "planes": (INPUT_PLANES, 8, 8),
@@ -283,7 +283,7 @@ class _Graph:
         return bytes(made.SerializeToString())
 
     def _apply(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Adds a node, and returns the name of what it makes."""
+        """Add a node and return the name of its output."""
         (name,) = self._apply_split(kind, 1, *inputs, **attributes)
         return name
 
@@ -307,13 +307,13 @@ class _Graph:
         return self._apply("Conv", x, *map(self._constant, convolution), pads=[size // 2] * 4)
 
     def _dense(self, x: str, weights: Any, biases: Any, inputs: int) -> tuple[str, int]:
-        """(what a dense layer makes, how many numbers these are)."""
+        """Add a dense layer and return the name and the size of its output."""
         matrix = _numbers(weights, -1, inputs)
         constants = map(self._constant, (matrix, _numbers(biases, len(matrix))))
         return self._apply("Gemm", x, *constants, transB=1), len(matrix)
 
     def _residual(self, x: str, block: Any, filters: int) -> str:
-        """Two convolutions whose outcome is scaled and shifted by what all squares say together."""
+        """Add two convolutions whose output is scaled and shifted according to all squares together."""
         y, both = x, (block.conv1, block.conv2)
         for k, each in enumerate(both):
             convolution = _convolution(each, filters, 3)

@@ -10,12 +10,12 @@
     games(file=club.pgn,player=A Friend,fit=rolling,prior=human(rating=1640))
 
 `mixture(a=...,b=...)` draws one of several for each game. Names of players are compared without commas and
-dots. A file's name with parentheses, commas or equals signs in it stands in double quotes.
+dots. A file's name with parentheses, commas or equals signs in it is put in double quotes.
 
-Specs that name a file, an engine, options or a store are made where they are trusted (`make_policy`). Without
-engine=, uci(...) means the engine of whoever reads the spec (`opponent_policy`): a preparation's opponent, in
-the examples the engine of the flags, whose searches are stored. An engine that a spec names is started, and
-ends with the policy; its searches are kept in memory, or in store=.
+Specs that name a file, an engine, options or a store must be trusted (`make_policy`). Without engine=,
+uci(...) means the caller's engine (`opponent_policy`): a preparation's opponent, or in the examples the
+engine of the flags, whose searches are stored. An engine that a spec names is started, and ends with the
+policy; its searches are kept in memory, or in store=.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from precomp_games.policies.rows import PolicyLike, is_of_history
 from precomp_games.policies.specs import make_policy, quoted, register_policy
 
 FITS = ("given", "rolling")
-"""Where a `games_policy` has its half-life and alpha from."""
+"""Sources of a `games_policy`'s half-life and alpha."""
 _Alpha = Annotated[float, checks.Ge(0.0), checks.INFINITE]
 _ALIKE = GameWeights()
 _IN_SPECS = str.maketrans(dict.fromkeys('(),="', " "))
@@ -60,14 +60,14 @@ _READER: contextvars.ContextVar[StoredEngine | None] = contextvars.ContextVar("e
 
 
 class GamesPolicy(CountsPolicy):
-    """What a person, or everybody, plays, by games.
+    """The play of a person, or of everybody, by games.
 
     Attributes:
-        report: what was read of the file.
-        weights: how much a game counts.
-        fit: what half-life and alpha were fitted, and how well they predict; None if they were given.
+        report: counts of what was read of the file.
+        weights: settings of games' weights.
+        fit: the fitted half-life and alpha, with their quality; None if they were given.
         read: the games.
-        table: the same where they are at hand; None: they are in their file alone.
+        table: the games, if they are at hand; None: they are only in their file.
     """
 
     def __init__(
@@ -87,17 +87,17 @@ class GamesPolicy(CountsPolicy):
         self.report, self.weights, self.fit, self.read = report, weights, fit, read
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the policy's data in one line."""
         half_life = f"H = {self.weights.half_life:.3g} years, alpha = {self.alpha:.3g}"
         fitted = f" (fitted: {self.fit.bits:.3f} bits a move)" if self.fit is not None else ""
         return f"{self.report}; {half_life}{fitted}"
 
     def spec(self, behind: str, *, rolling: bool = False) -> str:
-        """The policy by name, by which it is made again elsewhere.
+        """Return the policy as a spec, by which it can be made again.
 
         Args:
-            behind: the name of what is behind the games.
-            rolling: whether they are counted as predicts all of them best.
+            behind: the spec of the prior behind the games.
+            rolling: whether half-life and alpha are fitted again to predict all games best.
         """
         read, half_life = self.read, self.weights.half_life
         whose = f"without={_name_in_spec(read.without)}" if read.without is not None else ""
@@ -113,7 +113,7 @@ class GamesPolicy(CountsPolicy):
 
 
 def _name_in_spec(name: str) -> str:
-    """A name as specs have it, where commas separate arguments, and which terminals are shown."""
+    """Return a name for specs, where commas separate arguments, and for terminals."""
     return quoted(" ".join(printable_name(name).translate(_IN_SPECS).split()))
 
 
@@ -124,13 +124,13 @@ def rolling_fit(
     weights: GameWeights | None = None,
     before: float = math.inf,
 ) -> CountFit:
-    """The half-life and alpha by which earlier games predict later ones best (see `RollingCounts`).
+    """Fit the half-life and alpha by which earlier games predict later ones best (see `RollingCounts`).
 
     Args:
         table: the games.
         prior: the policy behind the counts; None: any legal move.
-        weights: how much a game counts but for its age.
-        before: later years are not looked at.
+        weights: settings of games' weights, except for age.
+        before: later years are ignored.
 
     Raises:
         ValueError: no dated games before that.
@@ -144,10 +144,10 @@ def rolling_fit(
 def prior_of_moves(
     policy: PolicyLike | None, table: GameTable, states: dict[int, ChessState] | None = None
 ) -> npt.NDArray[np.float64]:
-    """float64[n]: how likely a policy (None: any legal move) finds each of a table's own moves.
+    """Return float64[n]: a policy's probability (None: any legal move) of each of a table's own moves.
 
     Args:
-        policy: who is asked.
+        policy: the policy.
         table: the games.
         states: see `predicted_rows`.
     """
@@ -177,32 +177,31 @@ def games_policy(
     copies: int = 0,
     least: checks.PositiveInt = 1,
 ) -> GamesPolicy:
-    """What a player, or everybody, plays in a file of games, with a prior behind it; in a spec, games(...).
+    """Return the play of a player, or of everybody, in a file of games, with a prior; in a spec, games(...).
 
     Args:
         game: of chess.
         file: PGN.
-        player: who; "": everybody (see `read_games`).
-        without: whose games are left out.
+        player: the player; "": everybody (see `read_games`).
+        without: a player whose games are left out.
         prior: the policy behind the counts, or its spec; "uniform": any legal move.
-        fit: "given": by `alpha` and `half_life`; "rolling": these are those that predict later games best
-            from earlier ones. That keeps all games of the player in memory. Where no game has a date, it is
-            as "given".
-        alpha: games that the prior is worth.
+        fit: "given": `alpha` and `half_life` are used; "rolling": those that predict later games best from
+            earlier ones, which keeps all games of the player in memory. If no game has a date, as "given".
+        alpha: number of games that the prior is worth.
         half_life: years in which a game's weight is halved; 0: age makes no difference.
         rating: of the mover, see `GameWeights`; 0: ratings make no difference.
-        rating_scale: see there.
-        speed: see there.
-        other_speeds: see there.
-        before: a decimal year. Only games that are known to be older count, and their ages are counted up to
-            then; 0: all games count.
+        rating_scale: see `GameWeights`.
+        speed: see `GameWeights`.
+        other_speeds: see `GameWeights`.
+        before: a decimal year. Only games that are known to be older count, with ages up to then; 0: all
+            games count.
         max_plies: half-moves of a game that count.
-        copies: 1 if the games are a match's: one that stands there twice was played twice, and one from
-            another start position counts as well.
-        least: games that a position must have come up in, for its moves to count. `alpha` is fitted to all.
+        copies: 1 if the games are a match's: then copies of a game, and games from another start position,
+            count as well.
+        least: games in which a position must have come up for its moves to count. `alpha` is fitted to all.
 
     Raises:
-        ValueError: arguments of another kind; see `read_games`; or no games.
+        ValueError: see `read_games`; or no games.
         OSError: the file cannot be read.
     """
     if copies and fit != "given":
@@ -228,7 +227,7 @@ def policy_of_tables(
     weights: GameWeights = _ALIKE,
     fit: str = "given",
 ) -> GamesPolicy:
-    """`games_policy` of games that were read; a sequence of tables is kept, and so is what is fitted to."""
+    """Return `games_policy` of games that were read; a sequence of tables is kept, and so is the fit."""
     before, fitted = read.before, None
     kept = fit == "rolling" or read.least > 1 or isinstance(tables, Sequence)
     if math.isfinite(before):
@@ -258,17 +257,17 @@ def polyglot_policy(
     alpha: _Alpha = 1.0,
     prior: Any = "uniform",
 ) -> CountsPolicy:
-    """What a Polyglot book plays, with a prior behind it; in a spec, polyglot(...).
+    """Return the play of a Polyglot book, with a prior behind it; in a spec, polyglot(...).
 
     Args:
         game: of chess.
         file: the book.
-        weights: what its weights are, see `PolyglotCounts`.
-        alpha: games that the prior is worth.
+        weights: meaning of its weights, see `PolyglotCounts`.
+        alpha: number of games that the prior is worth.
         prior: the policy behind the book, or its spec; "uniform": any legal move.
 
     Raises:
-        ValueError: arguments of another kind, or a file that is no book.
+        ValueError: a file that is no book.
         OSError: the file cannot be read.
     """
     path, behind = _named(file, "polyglot"), _prior(game, prior)
@@ -297,18 +296,18 @@ def opponent_policy(
     *,
     trusted: bool | None = None,
 ) -> PolicyLike:
-    """The policy of a spec, in which `engine` is that of `uci(...)` without engine=.
+    """Return the policy of a spec, in which `engine` is that of `uci(...)` without engine=.
 
     A mixture asks each of its components once about a position, however games come there.
 
     Args:
         game: of chess.
         spec: see `make_policy`.
-        engine: what searches for it; None: specs must say which engine.
-        trusted: see `make_policy`: whether files and engines that it names are opened and run.
+        engine: its engine; None: specs must name one.
+        trusted: whether files and engines that it names are opened and run, see `make_policy`.
 
     Raises:
-        ValueError: another game, no such spec, or an engine that is none.
+        ValueError: no such spec.
         OSError: a file of the spec cannot be read.
         EngineError: an engine of the spec cannot be started.
     """
@@ -341,7 +340,7 @@ def _uci(
     store: str = "",
     workers: int = 0,
 ) -> EnginePolicy:
-    """In a spec, 0 stands for what is not said; 1,000 nodes where no limit is."""
+    """Return an engine's policy; 0 stands for the default, and the default limit is 1,000 nodes."""
     limits = {"nodes": nodes, "depth": depth, "movetime_ms": movetime_ms}
     given = {name: value for name, value in limits.items() if value} or {"nodes": 1000}
     if len(given) > 1:
@@ -357,7 +356,7 @@ def _uci(
         searcher = reader
     else:
         command = find_engine(engine)
-        if not isinstance(command, str):  # a name may come from others, who are not to choose arguments
+        if not isinstance(command, str):  # a name from an untrusted spec must not choose arguments
             raise EngineError(
                 f"expected the file of an engine in a spec, got {engine!r}, which is no such file"
             )
@@ -374,7 +373,7 @@ def _human(
     engine: str = "",
     options: str = "",
 ) -> PeoplePolicy:
-    """What people of a rating play, by networks, or by an engine that has one in it."""
+    """Return the play of people of a rating, by networks, or by an engine that contains one."""
     if engine:
         if maia:
             raise ArgumentError("expected either maia= or engine=, got both")
@@ -385,7 +384,7 @@ def _human(
 
 
 def _options(given: Any) -> dict[str, str | int | bool]:
-    """UCI options of "of(Name=value,...)"; underscores are spaces, but in names that begin with UCI_."""
+    """Return UCI options of "of(Name=value,...)"; underscores are spaces, except in names with UCI_."""
     if given == "":
         return {}
     if not isinstance(given, Mapping) or given.get("name") != "of":

@@ -1,20 +1,20 @@
-"""A person as an opponent: whose games are read, which engines stand behind them, how far the model errs.
+"""A person as an opponent: the person's games, the engines behind them, and the model's errors.
 
-The person is expected to play what it has played, recent games counting more; what others play may stand
-behind that, and behind them engines that err as the person does (`fit_engines`). How much each counts is what
-predicts the person's later games best from its earlier ones (`rolling_fit`), and the last games say how far
-the model is to distrust itself.
+The person is expected to play as before, recent games counting more; other people's play may stand behind
+that, and behind them engines that err as the person does (`fit_engines`). Their weights are those that
+predict the person's later games best from the earlier ones (`rolling_fit`), and the last games determine how
+far the model is distrusted.
 
-A book that is best for a model is best for its errors: it goes where the model expects mistakes. How many of
-these are made is what games say that the model has not seen. At each position of theirs let v(m) be what the
-other side has after reply m, p the model, and s the share of p that the person's own games do not say,
+A book that is best for a model exploits its errors: it goes where the model expects mistakes. Games that the
+model has not seen show how many of these are made. At each position of theirs let v(m) be the other side's
+value after reply m, p the model, and s the share of p that does not come from the person's own games,
 alpha / (n + alpha). Then
 
     c = sum of [p . v - v(played)] / sum of s [p . v - min v],        over the moves of later games,
 
-is the part of what the worst reply would take that was in fact missing: with c as the model's distrust,
-a contamination of c s promises what the games gave, on average over the positions in which they were. 0 is a
-model that expects just the mistakes that are made, 1 one whose every mistake is hoped for in vain.
+is the missing value, as a part of the loss against worst replies: with c as the model's distrust, a
+contamination of c s predicts the values of these games, on average over their positions. 0 is a model whose
+expected mistakes are made, 1 one whose expected mistakes never are.
 
 Source: ours; contamination that shrinks with the counts is data-biased response (Johanson and Bowling 2009).
 Cost: a file is read once; an evaluation after each reply of each position of the last games.
@@ -54,29 +54,29 @@ FITTED = "fitted"
 """Behind a person's games: engines that are fitted to its moves."""
 HUMAN = "human"
 """Behind a person's games: people of its rating, by networks."""
-_LIMITS = (1000, 20_000)  # nodes of these engines
+_LIMITS = (1000, 20_000)  # nodes of the fitted engines
 _TEMPERATURES_CP = (10.0, 20.0, 40.0, 80.0)
 _TOP_K = 8
 _MOST_LAST = 500  # moves that distrust is fitted to; more would change it little, and each takes ten searches
-_RATING = 1500.0  # of whom nobody knows it
-_SHARE = 0.3  # of the time that is left, for each of two fits
-_FIRST = 2  # games that they look at in any case
-_MOST_OF_PEOPLE = 60  # of them, where people stand behind the games: more replies are likely, to be searched
+_RATING = 1500.0  # where none is known
+_SHARE = 0.3  # of the remaining time, for each of two fits
+_FIRST = 2  # games that are used in any case
+_MOST_OF_PEOPLE = 60  # moves if people stand behind the games: more replies are likely, and are searched
 _SPREAD = 200.0  # of the ratings of people who are like a person
-_MOST_LOOKED = 3000  # moves, half of them of the last games, that networks are asked about for a fit
+_MOST_LOOKED = 3000  # moves in a fit with networks, half of them of the last games
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
 
 
 @dataclasses.dataclass(frozen=True)
 class KnownPerson:
-    """Whose games they are, and which.
+    """A person with the games that were read.
 
     Attributes:
-      name: as the file has it.
+      name: as in the file.
       games: the person's.
       population: others' games; None: there are none.
       table: the person's games, as they were read.
-      report: what was read of the file, and what was not.
+      report: counts of what was read of the file.
     """
 
     name: str
@@ -87,12 +87,12 @@ class KnownPerson:
 
     @property
     def years(self) -> npt.NDArray[np.int64]:
-        """The years of the games that have one."""
+        """Years of the games that have one."""
         return np.floor(self.table.years[~np.isnan(self.table.years)]).astype(np.int64)
 
     @functools.cached_property
     def _others(self) -> tuple[GameTable, GameReport]:
-        """The population's games without the person's; one run fits them for several years."""
+        """Games of the population without the person's; a run fits them for several years."""
         assert self.population is not None
         report = GameReport()
         return self.population.table(report), report
@@ -100,19 +100,19 @@ class KnownPerson:
     def policy(
         self, behind: PolicyLike | None, before: float = math.inf, fit: CountFit | None = None
     ) -> GamesPolicy:
-        """What the person is expected to play, by games that were read.
+        """Return the person's expected play, by games that were read.
 
         Args:
-          behind: the policy behind the population, or behind the person's own games where there is none.
+          behind: the policy behind the population, or behind the person's own games if there is none.
           before: only older games count, of the person and of others.
-          fit: how the person's games are counted; None: as predicts all of them best.
+          fit: half-life and alpha of the person's games; None: those that predict all of them best.
         """
         how = _counted(fit) if fit is not None else {"fit": "rolling"}
         read, prior = dataclasses.replace(self.games, before=before), self.behind(behind, before)
         return opponents.policy_of_tables(ChessGame(), [self.table], self.report, read, prior, **how)
 
     def behind(self, behind: PolicyLike | None, before: float = math.inf) -> PolicyLike | None:
-        """What is behind the person's own games: the population, where there is one.
+        """Return the policy behind the person's own games: the population, if there is one.
 
         Its half-life and alpha are those that predict its own later games best, with nothing behind them:
         with an engine there, all their positions would have to be searched.
@@ -127,7 +127,7 @@ class KnownPerson:
 
     @property
     def rating(self) -> float | None:
-        """The person's mean rating in the last year that has games with one, or in all; None: no game has."""
+        """Mean rating of the person in the last year with ratings, or in all games; None: no game has one."""
         ratings = np.where(self.table.sides, self.table.ratings, np.nan)
         rated = ~np.isnan(ratings).all(axis=1)
         years = np.floor(self.table.years)
@@ -137,17 +137,17 @@ class KnownPerson:
 
     @property
     def speed(self) -> str:
-        """The time control of most of the person's games; "" where no game has one."""
+        """Time control of most of the person's games; "" if no game has one."""
         known = self.table.speeds[self.table.speeds >= 0]
         return SPEEDS[int(np.bincount(known).argmax())] if len(known) else ""
 
     def spec(self, model: GamesPolicy, behind: str, *, rolling: bool = True) -> str:
-        """A model of the person by name, by which it is made again elsewhere.
+        """Return a model of the person as a spec, by which it can be made again.
 
         Args:
           model: see `policy`.
-          behind: the name of what is behind all games.
-          rolling: whether the person's games are counted as predicts all of them best.
+          behind: the spec of the policy behind all games.
+          rolling: whether half-life and alpha are fitted again to predict all of the person's games best.
         """
         if self.population is not None:
             assert isinstance(model.prior, GamesPolicy)
@@ -155,9 +155,9 @@ class KnownPerson:
         return model.spec(behind, rolling=rolling)
 
     def engines_behind(self, engine: ScoringEngine, before: float) -> EnginesFit:
-        """The engines that are most like the person, by its moves before a year; infinity: by all.
+        """Fit the engines that are most like the person, by moves before a year; infinity: by all moves.
 
-        Each move counts once in each position: where its games are many, they say what it plays.
+        Each move counts once in each position: where games are many, they determine the play themselves.
         """
         table = self.table.select(self.table.years < before) if math.isfinite(before) else self.table
         states = table.own_states()
@@ -176,14 +176,14 @@ class KnownPerson:
         since: float,
         until: float = math.inf,
     ) -> DistrustFit | None:
-        """How far a model of the games before a year is to distrust itself, by the games from then on.
+        """Fit the distrust of a model of the games before a year, by the games from then on.
 
-        None where these say nothing of that: no move in them is one of several replies, or there is none.
+        Return None if these are uninformative: there are none, or no move in them is one of several replies.
 
         Args:
-          settings: by which the other side prepares; with its seed, games are drawn where they have more than
-            500 moves of the person, or 60 where people stand behind its games.
-          engines: whose searches.
+          settings: of the other side's preparation; with its seed, games are drawn if they have more than 500
+            moves of the person, or 60 if people stand behind its games.
+          engines: engines of the searches.
           model: of the earlier games.
           since: the year.
           until: later games are left out.
@@ -206,7 +206,7 @@ class KnownPerson:
 
 
 def _counted(fit: CountFit) -> dict[str, Any]:
-    """How games are counted by a fit, as exactly as a spec says it."""
+    """Return a fit's arguments for counting games, rounded as in a spec."""
     return {
         "alpha": float(f"{fit.alpha:.3g}"),
         "weights": GameWeights(half_life=float(f"{fit.half_life:.4g}")),
@@ -214,16 +214,16 @@ def _counted(fit: CountFit) -> dict[str, Any]:
 
 
 def _some(table: GameTable, numbers: Sequence[int] | npt.NDArray[np.int64]) -> GameTable:
-    """The games of these numbers."""
+    """Return the games of these numbers."""
     return table.select(np.isin(np.arange(table.num_games), numbers))
 
 
 def read_person(path: str, name: str, population: str | None, plies: int) -> KnownPerson:
-    """A person's games.
+    """Read a person's games.
 
     Args:
       path: the file.
-      name: as the file has it, see `resolve_names`.
+      name: as in the file, see `resolve_names`.
       population: a file of others' games, or None.
       plies: half-moves of each game that are read.
 
@@ -237,19 +237,19 @@ def read_person(path: str, name: str, population: str | None, plies: int) -> Kno
 
 @dataclasses.dataclass(frozen=True)
 class ModelledPerson:
-    """A model of a person, and what it was fitted to.
+    """A model of a person, with its fits.
 
     Attributes:
-      person: whose.
+      person: the person.
       settings: of a preparation against the model.
       model: of all games.
-      behind: the spec of what is behind them.
-      engines: that are behind them; None: another policy is.
-      distrust: of itself; None: it was given, or there is nothing to fit it to.
-      first: the year in which the last games begin; NaN where no game has a date.
-      bits: how much each of the last moves surprises the model of the earlier ones, the standard error of
-        that, and how many moves they are; None: there are no earlier ones, or no last ones.
-      looked_at: to how many of the games it was fitted, drawn; all of them count.
+      behind: the spec of the policy behind them.
+      engines: the engines behind them; None: another policy is.
+      distrust: fit of the model's distrust; None: it was given, or there are no data for a fit.
+      first: the year in which the last games begin; NaN if no game has a date.
+      bits: mean surprise of the last moves by the model of the earlier ones, its standard error, and the
+        number of moves; None: there are no earlier ones, or no last ones.
+      looked_at: number of games, drawn at random, in its fits; all of them count.
     """
 
     person: KnownPerson
@@ -278,16 +278,16 @@ def model_person(
     distrusts: bool = True,
     least: int = 1,
 ) -> ModelledPerson:
-    """The model of a person, with engines behind it, and its distrust, by what the years before the last say.
+    """Model a person, with engines behind the games, and fit its distrust to the last years.
 
     Args:
-      person: whose games they are.
+      person: the person.
       settings: of the preparation, by either side; its opponent is set here.
-      engines: whose searches; they know the model by the settings' name for it (`Engines.known`).
-      behind: `FITTED`, `HUMAN`, or the spec of what is behind the games.
-      last_years: how many years the last games are.
-      distrusts: whether the model's distrust is fitted; else it stays as the settings have it.
-      least: games that a position must have come up in, for the person's moves there to count.
+      engines: engines of the searches; they know the model by its spec in the settings (`Engines.known`).
+      behind: `FITTED`, `HUMAN`, or the spec of the policy behind the games.
+      last_years: number of years of the last games.
+      distrusts: whether the model's distrust is fitted; otherwise it stays as in the settings.
+      least: games in which a position must have come up, for the person's moves there to count.
     """
     person = dataclasses.replace(person, games=dataclasses.replace(person.games, least=least))
     years = person.years
@@ -303,7 +303,7 @@ def model_person(
         most = max(_FIRST, int(_MOST_LOOKED / 2 / each))
         older, later = rng.permutation(older)[:most], later[:most]
 
-    @functools.cache  # a policy remembers what networks have said
+    @functools.cache  # a policy remembers networks' answers
     def policy_of(spec: str) -> PolicyLike | None:
         return spec_policy(spec, engines.opponent, trusted=settings.trusted)
 
@@ -314,7 +314,7 @@ def model_person(
     def fitted(
         drawn: list[int],
     ) -> tuple[list[int], EnginesFit | None, Sequence[CountFit | None], _Rolled | None]:
-        """By some of the older games, and as large a part of the others; to all games policies are fitted."""
+        """Fit to some of the older games, and to as large a part of the others; counts are of all games."""
         looked = [*drawn, *later[: math.ceil(len(later) * len(drawn) / len(older))]]
         part = dataclasses.replace(person, table=_some(person.table, looked))
         like = part.engines_behind(engines.opponent, before) if behind == FITTED else None
@@ -326,7 +326,7 @@ def model_person(
         fits = (None, None) if every else rolling.fits(odds, [before, math.inf], among=among)
         return looked, like, fits, known
 
-    if people:  # which takes seconds
+    if people:  # takes seconds
         found = fitted(older.tolist())
     else:
         _, found = sample_in_time(older.tolist(), fitted, seed=seed, share=_SHARE, first=_FIRST)
@@ -346,7 +346,7 @@ def model_person(
 
 
 def spec_policy(spec: str, engine: StoredEngine, *, trusted: bool) -> PolicyLike | None:
-    """What is behind games, by name; None: any legal move."""
+    """Return the policy behind games, by its spec; None: any legal move."""
     if spec == "uniform":
         return None
     return opponents.opponent_policy(ChessGame(), spec, engine, trusted=trusted)
@@ -356,7 +356,7 @@ _Rolled = tuple[RollingCounts, npt.NDArray[np.float64], npt.NDArray[np.bool_]]
 
 
 def rolled(table: GameTable, looked: Sequence[int], prior: PolicyLike | None) -> _Rolled:
-    """Counts of all games, what is behind them for the moves of those looked at, and which these are."""
+    """Return the counts of all games, and for the moves of `looked` the prior's probabilities and a mask."""
     rolling = RollingCounts(table)
     among = np.isin(table.game[table.own], looked)
     odds = np.ones(len(among))
@@ -365,7 +365,7 @@ def rolled(table: GameTable, looked: Sequence[int], prior: PolicyLike | None) ->
 
 
 def _predicted(known: _Rolled, since: float, least: int) -> tuple[float, float, int] | None:
-    """Bits a move from a year on, fitted to the years before, and of how many; None without either."""
+    """Return (bits a move, error, number) from a year on, fitted to the years before; None without either."""
     rolling, prior, among = known
     (fit,) = rolling.fits(prior, [since], among=among)
     met = rolling.sums(math.inf)[1] >= least
@@ -382,13 +382,13 @@ def _predicted(known: _Rolled, since: float, least: int) -> tuple[float, float, 
 
 @dataclasses.dataclass(frozen=True)
 class DistrustFit(Result):
-    """How far a model is to distrust itself.
+    """Fitted distrust of a model.
 
     Attributes:
         share: c, from 0 to 1.
         standard_error: of c, as if moves were independent.
-        moves: by how many.
-        missing: how much less the other side had after a move than the model had promised, on average.
+        moves: number of moves in the fit.
+        missing: mean of the model's expected value for the other side minus the real one, after a move.
     """
 
     share: float
@@ -397,7 +397,7 @@ class DistrustFit(Result):
     missing: float
 
     def __str__(self) -> str:
-        """One line."""
+        """Return the fit in one line."""
         return (
             f"{self.share:.2f} +- {self.standard_error:.2f}, by {self.moves} moves, after which there were "
             f"{points(self.missing)} points in 100 games less than was expected"
@@ -407,13 +407,13 @@ class DistrustFit(Result):
 def fit_distrust(
     model: CountsPolicy, table: GameTable, leaf_value: Any, *, min_probability: float = 0.0
 ) -> DistrustFit:
-    """The distrust of a model by which what it promises is what later games gave.
+    """Fit the distrust at which a model's expected values equal those of later games.
 
     Args:
         model: of earlier games.
         table: the later games.
-        leaf_value: what positions are worth to White, in [0, 1], as a preparation has it.
-        min_probability: less likely replies are not looked at, as in the preparation.
+        leaf_value: leaf values, White's in [0, 1], as in a preparation.
+        min_probability: less likely replies are pruned, as in the preparation.
 
     Raises:
         ValueError: no moves whose reply could be worse than expected.
@@ -446,7 +446,7 @@ def fit_distrust(
 
 
 def _likely(row: Mapping[int, float], least: float) -> dict[int, float]:
-    """The replies of a row without what is hardly ever played."""
+    """Return the replies of a row without those that are hardly ever played."""
     kept = {action: p for action, p in row.items() if p > 0.0 and p >= least}
     kept = kept or {max(row, key=row.__getitem__): 1.0}
     total = math.fsum(kept.values())
@@ -454,6 +454,6 @@ def _likely(row: Mapping[int, float], least: float) -> dict[int, float]:
 
 
 def _worth(states: list[ChessState], leaf_value: Any) -> list[float]:
-    """What states are worth to White."""
+    """Return states' values to White."""
     told = iter(leaf_value.evaluate_batch([state for state in states if not state.is_terminal()]))
     return [state.returns()[0] if state.is_terminal() else float(next(told)) for state in states]

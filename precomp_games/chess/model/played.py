@@ -1,11 +1,11 @@
-"""What was played: moves and results of games in PGN, an engine's own moves, and the games behind replies.
+"""Played moves: moves and results of games in PGN, an engine's own moves, and the games behind replies.
 
-What is read of a file, and what is left out, is `read_games`'s to say. Where moves and results are counted,
-games from other start positions count as well, since their positions are positions of chess like others.
+`read_games` describes which games of a file are left out. Here games from other start positions count as
+well, since their positions are positions of chess like others.
 
 A reply of a book's opponent is listed with the games in which the opponent played it in that position,
-however the game came there, as `CountsPolicy` counts them. They are found in tables of the games, of which
-there need be no more than one at a time, and those that are listed are then read from the file to their end.
+by whatever order of moves, as `CountsPolicy` counts them. They are found in tables of the games, of which
+only one at a time is needed, and the listed games are then read from the file to their end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from precomp_games.chess.engines.stored_engine import EngineLike, searches_to_se
 from precomp_games.chess.game import action_of, move_of
 
 Moves: TypeAlias = dict[tuple[str, str], int]
-_KEPT_PLIES = 200  # of a game that is listed
+_KEPT_PLIES = 200  # half-moves of a listed game
 
 
 @public
@@ -42,19 +42,18 @@ def pgn_moves(
     skip_plies: checks.NonNegativeInt = 0,
     report: GameReport | None = None,
 ) -> Moves:
-    """How often each (position as EPD, move in UCI notation) was played in a file of games.
+    """Count how often each (position as EPD, move in UCI notation) was played in a file of games.
 
-    A game that stands there twice counts once: see `read_games`.
+    Copies of a game count once: see `read_games`.
 
     Args:
         path: the file.
-        player: whose moves, as the White and Black tags have the name (see `read_games`). None: everyone's.
-        skip_plies: how many half-moves at the start of each game are left out, as known by heart.
-        report: what was read and what was not is added to it.
+        player: the player whose moves count, named as in White and Black tags (see `read_games`). None: all.
+        skip_plies: half-moves at the start of each game that are left out, as known by heart.
+        report: report to which the counts are added.
 
     Raises:
-        ValueError: an argument of another kind; a name that nobody or several have, saying whose there
-            are; or no moves.
+        ValueError: a name that nobody or several have (the error lists names), or no moves.
         OSError: the file cannot be read.
     """
     moves: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -73,19 +72,18 @@ def pgn_results(
     skip_plies: checks.NonNegativeInt = 0,
     report: GameReport | None = None,
 ) -> list[tuple[list[str], float]]:
-    """Positions in which a player was to move, and what it scored, for each finished game in a file.
+    """Return the positions with a player to move, and the player's score, for each finished game in a file.
 
-    Where everyone's are asked for, a game gives two of these.
+    If everyone's are asked for, a game gives two of these.
 
     Args:
         path: see `pgn_moves`, as for the rest.
-        player: who.
-        skip_plies: how many half-moves at the start of each game are left out.
-        report: what was read and what was not is added to it.
+        player: the player.
+        skip_plies: half-moves at the start of each game that are left out.
+        report: report to which the counts are added.
 
     Raises:
-        ValueError: an argument of another kind; a name that nobody or several have, saying whose there
-            are; or no results.
+        ValueError: a name that nobody or several have (the error lists names), or no results.
         OSError: the file cannot be read.
     """
     results: list[tuple[list[str], float]] = []
@@ -105,7 +103,7 @@ def pgn_results(
 
 
 def _games(path: Any, player: str | None, skip_plies: int, report: GameReport | None) -> Iterator[GameRecord]:
-    """Each game of that player, with EPDs as keys."""
+    """Yield each game of a player, with EPDs as keys."""
     report = GameReport() if report is None else report
     any_long = False
     for game in game_records.read_games(path, player, setups=True, key=chess.Board.epd, report=report):
@@ -119,16 +117,15 @@ def _games(path: Any, player: str | None, skip_plies: int, report: GameReport | 
 
 
 def played_in(engine: EngineLike, limit: SearchLimit, epds: Positions, *, samples: SomeSamples = 1) -> Moves:
-    """How often each (position, move) is played by an engine that is asked in positions.
+    """Count how often an engine plays each (position, move) when asked in positions.
 
     Args:
-        engine: plays what it answers.
+        engine: the engine.
         limit: of its searches.
         epds: the positions, without clocks.
-        samples: how often it is asked in each position, where its options make it draw.
+        samples: number of searches of each position, if its options make it draw moves.
 
     Raises:
-        ValueError: an argument of another kind, or out of range.
         EngineError: a search failed.
     """
     samples = searches_to_see(engine, samples)
@@ -153,20 +150,19 @@ def engine_moves(
     opening_plies: Annotated[int, checks.Ge(0), checks.Le(game_records.MAX_PLIES)] = 8,
     seed: checks.NonNegativeInt = 0,
 ) -> Moves:
-    """How often each (position, move) is played by an engine in games with itself.
+    """Count how often an engine plays each (position, move) in games with itself.
 
     Args:
-        engine: plays both sides, what it answers.
+        engine: plays both sides.
         limit: of its searches.
-        games: how many.
+        games: number of games.
         plies: half-moves of each, after the opening.
-        samples: how often it is asked in each position, where its options make it draw; one of the answers
-            is played.
+        samples: number of searches of each position, if its options make it draw moves; one of the answers is
+            played.
         opening_plies: half-moves at the start of each game that are drawn from all legal ones.
-        seed: for the openings, and for which of the answers is played.
+        seed: of the openings, and of the choice of answers.
 
     Raises:
-        ValueError: an argument of another kind, or out of range.
         EngineError: a search failed.
     """
     samples = searches_to_see(engine, samples)
@@ -186,7 +182,7 @@ def engine_moves(
         epds = [board.epd() for board in boards]
         for board, epd, result in zip(boards, epds, engine.search(epds, limit, 1, samples), strict=True):
             for move, count in result.played:
-                moves[epd, move] = count  # the same again where a position comes up twice: it was asked once
+                moves[epd, move] = count  # the same value if a position comes up twice: it was asked once
             answers, counts = zip(*result.played, strict=True)
             board.push_uci(str(rng.choice(answers, p=np.array(counts) / samples)))
     if not moves:
@@ -200,13 +196,13 @@ History = tuple[chess.Move, ...]
 @public
 @dataclasses.dataclass(frozen=True)
 class PlayedGame:
-    """A game that somebody played.
+    """A game from a file.
 
     Attributes:
-      white, black: names, as the file has them.
-      year: when; None if the file does not know.
+      white, black: names, as in the file.
+      year: of the game; None if unknown.
       result: the Result tag.
-      moves: from the usual start position, as far as they are kept; () where they are not.
+      moves: from the usual start position, as far as they are kept; () if they are not.
     """
 
     white: str
@@ -224,7 +220,7 @@ class ReplyGames:
     """The games in which a reply was played.
 
     Attributes:
-      count: how many there are.
+      count: number of games.
       games: some of them, the newest first.
     """
 
@@ -235,12 +231,12 @@ class ReplyGames:
 @public
 @dataclasses.dataclass(frozen=True)
 class Person:
-    """An opponent who is a person, and its games with the color that it has against the book.
+    """An opponent who is a person, with data of the person's games in that color.
 
     Attributes:
-      name: as the file has it.
-      games: how many there are.
-      first, last: years of the oldest and the newest of them; None where no game has one.
+      name: as in the file.
+      games: number of games.
+      first, last: years of the oldest and the newest of them; None if no game has one.
     """
 
     name: str
@@ -258,19 +254,19 @@ def reply_games(
     report: GameReport | None = None,
     table: GameTable | None = None,
 ) -> tuple[dict[History, ReplyGames], Person | None]:
-    """The games behind each reply that a book has an answer to, or that leaves it, and whose they are.
+    """Return the games behind each reply that a book answers, or that leaves it, and their player.
 
     Args:
-      book: whose opponent replies.
+      book: the book whose opponent replies.
       meant: the games, of the opponent or of everybody.
-      exits: where games leave the book; replies that do are listed as well.
-      most: how many games are listed of a reply.
-      report: is filled with what was read and what was not; of a table, it says what was.
-      table: these games, where they have been read.
+      exits: exits of the book; their replies are listed as well.
+      most: largest number of games that are listed of a reply.
+      report: filled with the counts of what was read; must be filled already if a table is given.
+      table: these games, if they have been read.
 
     Returns:
       By the moves up to the reply, the reply included (replies that nobody played are not in it), and the
-      player; None where the games are everybody's.
+      player; None if the games are everybody's.
 
     Raises:
       ValueError, OSError: see `read_games`.
@@ -286,7 +282,7 @@ def reply_games(
         years.append(part.years[part.sides[:, 0 if book.side == chess.BLACK else 1]])
         there = part.own & np.isin(part.keys, answered)
         columns = (column[there].tolist() for column in (part.keys, part.actions, part.game))
-        # Undated games come last; of the same date, the first one in the file first.
+        # Undated games come last; of the same date, the first one in the file comes first.
         age = np.where(np.isnan(part.years), math.inf, -part.years)
         for key, action, game in dict.fromkeys(zip(*columns, strict=True)):  # once a game
             if (key, action) in replies:
@@ -309,7 +305,7 @@ def reply_games(
 
 
 def _listed(meant: GameSelection, numbers: set[int]) -> dict[int, PlayedGame]:
-    """The games of these numbers, to be played through to their end; what counts is a policy's to say."""
+    """Read the games of these numbers to their end, whichever moves count for a policy."""
     how: dict[str, Any] = {"setups": True, "copies": True, "numbers": numbers}
     games = read_games(meant.path, max_plies=max(meant.max_plies, _KEPT_PLIES), **how) if numbers else ()
     return {record.number: _played_game(record) for record in games}
@@ -317,14 +313,14 @@ def _listed(meant: GameSelection, numbers: set[int]) -> dict[int, PlayedGame]:
 
 def _played_game(record: GameRecord) -> PlayedGame:
     year = None if record.year is None else math.floor(record.year)
-    # Games from other positions can be told, but not be played through.
+    # Games from other positions can be listed, but not be played through.
     from_start = record.keys[:1] == (position_hash(chess.Board()),)
     moves = map(move_of, record.actions[:_KEPT_PLIES]) if from_start else ()
     return PlayedGame(record.white, record.black, year, record.result, tuple(moves))
 
 
 def _replies(root: Node, side: chess.Color) -> dict[tuple[int, int], list[History]]:
-    """The histories of each reply, by position and move."""
+    """Return the histories of each reply, by position and move."""
     histories: dict[tuple[int, int], list[History]] = collections.defaultdict(list)
     waiting: list[tuple[Node, History]] = [(root, ())]
     while waiting:
@@ -338,7 +334,7 @@ def _replies(root: Node, side: chess.Color) -> dict[tuple[int, int], list[Histor
 
 
 def rests_on_guesses(book: Book, games: Mapping[History, ReplyGames]) -> list[bool]:
-    """Of each of a book's positions, whether a reply before it is in none of a person's games."""
+    """Return for each position of a book whether a reply before it is in none of a person's games."""
     first = book.start.turn != book.side  # whether the opponent moves first
     return [
         any(

@@ -1,12 +1,12 @@
-"""Regressions of scores and of seconds on what is known, with errors that hold where games repeat.
+"""Regressions of scores and of seconds on features, with errors that hold if games have several rows.
 
-The mean is logistic, of scores, or exponential, of seconds. What is maximized is the Bernoulli likelihood (a
-draw is half a win), or the Poisson one; both give consistent coefficients of the mean, whatever else the
+The mean is logistic, for scores, or exponential, for seconds. The Bernoulli likelihood (a draw is half a
+win), or the Poisson one, is maximized; both give consistent coefficients of the mean, whatever else the
 distribution is. With a prior, coefficients are normal around a center; without much data they stay there.
 
 Errors are the sandwich's: with H the Hessian, P the prior's precision and g the sums of a game's
-gradients, H^-1 (sum g g' + P) H^-1. So several positions of a game, and seconds that scatter by more than a
-Poisson's, are accounted for. Where the center is itself fitted, its covariance C adds H^-1 P C P H^-1.
+gradients, H^-1 (sum g g' + P) H^-1. This accounts for several positions of a game, and for seconds that vary
+more than a Poisson's. If the center is itself fitted, its covariance C adds H^-1 P C P H^-1.
 
 `fit_kinds` fits several kinds of games, such as speeds. The kind with most games comes first, and each
 other one has the nearest kind that was fitted as its center.
@@ -24,17 +24,17 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Means = Literal["logistic", "exponential"]
 _STEPS = 100
-_MOST = 30.0  # of what the mean is a function of
+_MOST = 30.0  # largest argument of the mean
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Data:
-    """What is fitted to.
+    """Data of a fit.
 
     Attributes:
       features: float64[n, k].
       values: float64[n], scores in [0, 1], or seconds.
-      games: int64[n], which game each is of.
+      games: int64[n], number of each row's game.
     """
 
     features: Floats
@@ -42,18 +42,18 @@ class Data:
     games: npt.NDArray[np.int64]
 
     def only(self, which: npt.NDArray[np.bool_]) -> Data:
-        """A part of it."""
+        """Return a part of it."""
         return Data(self.features[which], self.values[which], self.games[which])
 
     @property
     def num_games(self) -> int:
-        """How many games there are."""
+        """Number of games."""
         return len(np.unique(self.games))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Coefficients:
-    """What was fitted.
+    """Fitted coefficients.
 
     Attributes:
       values: float64[k].
@@ -70,18 +70,18 @@ class Coefficients:
 
 
 def mean_of(kind: Means, z: Floats) -> Floats:
-    """The mean, of what is linear in the features."""
+    """Return the mean, given the linear predictor."""
     z = np.clip(z, -_MOST, _MOST)
     return np.exp(z) if kind == "exponential" else 1.0 / (1.0 + np.exp(-z))
 
 
 def fit(kind: Means, data: Data, center: Coefficients, spread: Floats) -> Coefficients:
-    """The most likely coefficients.
+    """Fit the most likely coefficients.
 
     Args:
       kind: of the mean.
-      data: see there.
-      center: of the prior, and how well that is known.
+      data: the data.
+      center: the prior's center, with its own errors.
       spread: float64[k], the prior's standard deviations.
     """
     x, y, precision = data.features, data.values, np.diag(spread**-2.0)
@@ -119,14 +119,14 @@ def _hessian(kind: Means, x: Floats, at: Floats) -> Floats:
 def fit_kinds(
     kind: Means, data: Mapping[str, Data], order: Sequence[str], center: Coefficients, shares: Floats
 ) -> dict[str, Coefficients]:
-    """Fits of several kinds of games.
+    """Fit several kinds of games.
 
     Args:
       kind: of the mean.
-      data: by kind of games, of which there is one.
+      data: by kind of games, at least one.
       order: all kinds, such that neighbors are alike.
-      center: of the one with most games; nearly no prior.
-      shares: float64[k], how far others are from their neighbor, as standard deviations of a prior.
+      center: for the kind with most games; nearly no prior.
+      shares: float64[k], standard deviations of the others' prior around their neighbor.
     """
     first = max(data, key=lambda name: data[name].num_games)
     fits = {first: fit(kind, data[first], center, np.full(len(shares), 10.0))}

@@ -1,1 +1,1 @@
-"""Preparing: books, what they are worth, and what is made of them later."""
+"""Preparation: books, their values, and their later revision."""

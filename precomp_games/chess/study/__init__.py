@@ -1,1 +1,1 @@
-"""What people look at and learn from: a page, plots, exports and drills."""
+"""Study material: a page, plots, exports and drills."""
