@@ -1,4 +1,4 @@
-"""How Sphinx makes the pages of `make docs`: MyST for what stands in this folder, autodoc for the API."""
+"""Sphinx's settings for `make docs`: MyST for the pages of this folder, autodoc for the API."""
 
 import dataclasses
 import importlib.metadata
@@ -77,7 +77,7 @@ def _one_name_each(app, what, name, obj, options, lines):
 
 
 def _arguments(app, what, name, obj, options, lines):
-    """What a class is made of: the fields of a dataclass, else what its constructor's docstring says."""
+    """Give a class its arguments: the fields of a dataclass, or else those in its constructor's docstring."""
     if what != "class" or "Args:" in lines:
         return
     if dataclasses.is_dataclass(obj):
@@ -88,14 +88,14 @@ def _arguments(app, what, name, obj, options, lines):
 
 
 def _once(app, what, name, obj, skip, options):
-    """What `algorithms` has of `search` and `lookahead` is described on their own pages."""
+    """Skip names of `search` and `lookahead` on the page of `algorithms`: they have their own pages."""
     module = getattr(obj, "__module__", None) or ""
     elsewhere = module.startswith(("precomp_games.algorithms.search", "precomp_games.algorithms.lookahead"))
     return True if app.env.docname == "api/algorithms" and elsewhere else None
 
 
 def _command(app, what, name, obj, options, lines):
-    """What a command is, and its flags: a list of terms with what `--help` says of them."""
+    """Describe a command and its flags: a list of terms with their texts in `--help`."""
     if what != "module" or not name.startswith("precomp_games.commands."):
         return
     text = []
@@ -115,7 +115,7 @@ def _command(app, what, name, obj, options, lines):
 
 
 def setup(app):
-    """What Sphinx calls."""
+    """Connect the functions of this module to Sphinx."""
     app.connect("autodoc-skip-member", _once)
     for priority, change in enumerate((_arguments, _one_name_each, _plain, _command), start=400):
         app.connect("autodoc-process-docstring", change, priority=priority)  # before napoleon's, at 500

@@ -30,7 +30,7 @@ CLUSTER = (
     'a Dask cluster: its scheduler, such as "tcp://host:8786", a scheduler file *.json, or "local:4" for '
     "four workers on this machine. See docs/cluster.md."
 )
-"""What --cluster may be, for its help."""
+"""Values of --cluster, for its help."""
 _MOST_DEATHS = 3  # with a task, until it is blamed for them
 
 

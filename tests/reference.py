@@ -116,7 +116,7 @@ def play_value(state: Any, policies: Sequence[Policy], player: int = 0, power: i
 
 
 Options = Callable[[str], list[tuple[Any, list[str]]]]
-"""What may be chosen at an information state, each with the next information states after it."""
+"""Options at an information state, each with the next information states after it."""
 
 
 def _count(names: Sequence[str], options: Options) -> int:
@@ -246,7 +246,7 @@ def best_set(
 
 
 Choices = dict[str, Row]
-"""What is memorized, by information state."""
+"""Memorized rows, by information state."""
 
 
 def entries(given: Any, state: Any) -> list[Row]:

@@ -36,7 +36,7 @@ Listed = Annotated[Sequence[str], "separated by commas"]
 Repeated = Annotated[Sequence[str], "the flag may be repeated"]
 
 STORE = "output/evaluations.sqlite"
-"""Where searches are kept by default."""
+"""Default file of kept searches."""
 _NO_FLAGS = {"player", "own_temperature_cp", "own_repeats", "min_probability", "trusted", "files"}
 _NO_FLAGS |= {"rollout_epsilon", "rollout_delta"}
 

@@ -88,7 +88,7 @@ OF_PEOPLE: Mapping[str, Any] = {
     "check_nodes": 200_000,
     "min_probability": 0.02,
 }
-"""What flags are by default where the opponent is people."""
+"""Defaults of flags against people."""
 OF_TREES: Mapping[str, Any] = {"evaluation": "people", "analyst_nodes": 5_000, "min_probability": 0.01}
 """The same where the whole tree is looked at."""
 

@@ -49,7 +49,7 @@ FACES = {
     "precomp_games.algorithms.search": "search",
     "precomp_games.chess": "chess",
 }
-"""Where the tables are."""
+"""Modules of the tables, by face."""
 
 _MADE = "made by the library"
 _MENU = "what expansions ask, with states of their own"
