@@ -6,8 +6,7 @@ r"""Finds the positions worth memorizing against a fixed opponent, in any two-pl
 Both players play sigma; one of them may memorize what sigma_pre does, at a penalty for each information
 state. With --menu=support it memorizes one of the moves that sigma_pre plays, and with --menu=all any legal
 move: at a small penalty that is a best response to sigma. Prints which ones are worth it (Algorithm 1), and
-checks the result by playing the policy through OpenSpiel's expected_game_score where the game is small
-enough.
+checks the result by OpenSpiel's expected_game_score of the policy if the game is small enough.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ r"""Measures the welfare that safe resolving gains, and its speed. Table 1 and F
   python examples/efce_resolving.py --rows=3 --seeds=20 --stitch=3 --stitch_bounds=separate --figure=
 
 Table 1: in games of Battleship, a blueprint's subgame after the first round of shots is refined by a linear
-program, and the welfare of its leaves before and after is told, in units of 1e-2, from a uniform blueprint
-and from jittered ones (mean over seeds). With --stitch all subgames are refined and stitched together, and
-the worst violation of safety is told, for each kind of bounds.
+program; the welfare of its leaves before and after is printed, in units of 1e-2, for a uniform blueprint and
+for jittered ones (mean over seeds). With --stitch all subgames are refined and stitched together, and the
+worst violation of safety is printed, for each kind of bounds.
 
-Figure 2: a subgame is refined by regret minimization, and the worst violation of its constraints is told
-against iterations and seconds. "med" takes seconds, "large" and "huge" minutes before they start: what all
-subgames are worth to the trunk has to be known first, and each is walked for it.
+Figure 2: a subgame is refined by regret minimization, and the worst violation of its constraints is plotted
+against iterations and seconds. "med" takes seconds, "large" and "huge" minutes before they start, since the
+values of all subgames to the trunk are needed first, by a walk of each.
 
 A program of row 3 takes HiGHS seconds and one of row 4 half a minute; both rows are left out by default.
 Stitching takes 25 of them a plan in row 3 and 36 in row 4; plans are shared among --workers.

@@ -12,12 +12,12 @@ The mediator starts from a blueprint that it never writes down, or from the best
 --objective and --notion, where the game is small enough to be solved whole. Before each move it recommends an
 action, to the player who is to move alone. After each round of public moves it refines the plan for the
 subgame that play has entered, so that no trigger of the game becomes more exploitable than it was, and goes
-on from the refined plan. Players follow, but for --deviate; one who does not is told no more.
+on from the refined plan. Players follow, but for --deviate; one who does not gets no further recommendations.
 
 Prints the moves with what was recommended, what both players together can expect in a subgame before and
 after its refinement, and what they got. Expectations are for players who follow, given that play has come to
-the subgame, and so in the units of what they get; the worst violation of the refinement's constraints is told
-in the same units.
+the subgame, and so in the units of their payoffs; the worst violation of the refinement's constraints is
+printed in the same units.
 """
 
 from __future__ import annotations

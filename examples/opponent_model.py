@@ -98,7 +98,7 @@ def engine_behind(engines: chess_runs.Engines, found: people.KnownPerson, since:
     table = found.table.select(found.table.years < since)
     states, own = table.own_states(), table.own
     played = zip(table.keys[own].tolist(), table.actions[own].tolist(), strict=True)
-    # Each position counts once: where a person's games are many, the counts say what it plays.
+    # Each position counts once: where a person has many games, counts predict it well.
     moves = {(states[key].board.epd(), chess.move_of(action).uci()): 1 for key, action in played}
     epds = list(dict.fromkeys(epd for epd, _ in moves))
     rng = np.random.default_rng(FLAGS.seed)

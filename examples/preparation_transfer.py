@@ -151,7 +151,7 @@ class Judge:
         plain = counts + _JUDGE_ALPHA.value * np.array(self.reply_prior)[:, None]
         total = np.zeros((self._positions, weights.shape[1]))
         np.add.at(total, self.position_of, plain)
-        # Nothing was played there in this draw, and no back-off is there to say: as in all games.
+        # Nothing was played there in this draw, and there is no back-off: as in all games.
         return np.asarray(plain / np.maximum(total[self.position_of], 1e-300))
 
 

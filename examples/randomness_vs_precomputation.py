@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
     values = common.positive_numbers(_R_VALUES)
-    chess_runs.settings(0, values[0])  # whatever is wrong is told before anything is searched
+    chess_runs.settings(0, values[0])  # wrong flags are errors before any search
     rows: list[dict[str, Any]] = []
     with chess_runs.engines() as engines:
         for side in dict.fromkeys(_SIDES.value):

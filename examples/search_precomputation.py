@@ -81,7 +81,7 @@ def main(argv: Sequence[str]) -> None:
     values = sorted(common.positive_numbers(_R_VALUES))
     game = common.named_game(FLAGS.game)
     shallow, deep = common.policy(game, FLAGS.sigma), common.policy(game, FLAGS.sigma_pre)
-    SoftmaxPolicy(game, shallow, values[0])  # whatever is wrong is told before anything is searched
+    SoftmaxPolicy(game, shallow, values[0])  # wrong flags are errors before any search
     leaves = leaf_value(game)
     rows: list[dict[str, Any]] = []
     checks = []

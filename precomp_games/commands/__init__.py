@@ -1,6 +1,6 @@
 """The command `precomp-games`: what the library does, without a line of Python.
 
-Each command is a module with flags of its own and what it does by them, imported when it is asked for.
+Each command is a module with its flags and its work, which is imported when the command is called.
 """
 
 from __future__ import annotations

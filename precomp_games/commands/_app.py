@@ -1,7 +1,7 @@
 """The frame of a command: one error line in place of a traceback, a status, its folder, a deadline, bars.
 
-`run_command` is for commands, whose flags are their own; `run_example` is for scripts whose flags are absl's
-global ones. A command that has --minutes has a deadline (`running_until`), and its bars say what is left.
+`run_command` runs commands, which have flags of their own; `run_example` runs scripts with absl's global
+flags. A command that has --minutes has a deadline (`running_until`), and its bars show the time left.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from precomp_games.commands import of_address_space
 
 _LONGEST_FLAG = 100  # characters of a name
 _LONGEST_ERROR = 2000  # characters
-_SECONDS_FIRST = 2.0  # that a run says nothing, at first
+_SECONDS_FIRST = 2.0  # of silence at first
 _SECONDS_A_LINE = 10.0  # in a log
-_WORKING = 0.9  # of --minutes; in the rest files are written
+_WORKING = 0.9  # of --minutes; the rest is for writing files
 
 
 def run_command(command: Any, argv: Sequence[str] | None = None) -> int:
@@ -47,9 +47,9 @@ def run_command(command: Any, argv: Sequence[str] | None = None) -> int:
     The process is left as it was, so that a program may call this.
 
     Args:
-      command: its module, with `define`, which gives it its flags, `run`, which does the work by them, and a
-        docstring that its help begins with; where it has them, `WORDS`, flags that words without one are the
-        values of, in their order, and `STOPS`: Ctrl-C, pressed once, ends the work as --minutes does.
+      command: its module, with `define`, which defines its flags, `run`, which does the work by them, and a
+        docstring that its help begins with; optionally `WORDS`, the flags whose values may be given as bare
+        words, in their order, and `STOPS`: Ctrl-C, pressed once, ends the work as --minutes does.
       argv: the command line, which begins with the command's name; by default the process's.
     """
     words: Sequence[str] = getattr(command, "WORDS", ())
@@ -111,9 +111,9 @@ def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[s
     """Run a command's work and return the exit status; errors that a user can correct are one line, status 1.
 
     Args:
-      work: what is run.
+      work: the function to run.
       given: its flags.
-      argv: what the flags left of the command line.
+      argv: the rest of the command line after the flags.
     """
     if len(argv) > 1:
         return _failed(f"expected flags only, got {' '.join(argv[1:])!r} (see --help)")
@@ -136,7 +136,7 @@ def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[s
     except OutOfTimeError as error:
         return _failed(f"--minutes: {error}; searches are kept, so the same command goes on from there")
     except MemoryError as error:
-        text = one_line(error)  # of ours, or of what knows nothing of flags
+        text = one_line(error)  # of ours, or of code that knows no flags
         lower = "expected work that fits into memory, got none left: lower the flags that count"
         return _failed(text if text.startswith("expected") else lower)
     except (ImportError, RuntimeError, SystemError) as error:
@@ -156,13 +156,13 @@ def _output() -> Iterator[None]:
     _open_closed_streams()
     stream, errors = sys.stdout, getattr(sys.stdout, "errors", None)
     by_lines = getattr(stream, "line_buffering", False)
-    if isinstance(stream, io.TextIOWrapper):  # a character that its encoding lacks is no reason to end
+    if isinstance(stream, io.TextIOWrapper):  # a character that its encoding lacks must not end the run
         stream.reconfigure(errors="backslashreplace", line_buffering=True)
     sys.stdout = _Output(stream)
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # a command says it itself; another error comes first
+        with contextlib.suppress(OSError):  # a command reports it itself; another error comes first
             sys.stdout.flush()
         sys.stdout = stream
         if isinstance(stream, io.TextIOWrapper):
@@ -225,8 +225,8 @@ def errors_by_flag(flag: str, expected: str) -> Iterator[None]:
     """Raise errors about a file that cannot be read, or about its contents, as errors about a flag.
 
     Args:
-      flag: which names the file, or files.
-      expected: what they have to be.
+      flag: the flag that names the file, or files.
+      expected: a description of the files.
     """
     try:
         yield
@@ -357,8 +357,8 @@ def running_until(minutes: float | None, *, began: float, stops: bool) -> Iterat
     """Give the run a deadline within the block.
 
     Args:
-      minutes: of all of the run; None: as long as it takes.
-      began: when it began, by `time.monotonic`.
+      minutes: the time of the whole run; None: as long as it takes.
+      began: the run's begin, by `time.monotonic`.
       stops: whether Ctrl-C, pressed once, is a deadline as well.
     """
     global _until

@@ -47,8 +47,8 @@ def open_engines(
 
     Args:
       given: the flags.
-      settings: what they have to be able to do, which is tried first.
-      plays: whether games will be played, for which stored searches do not do.
+      settings: the searches that they have to be capable of, which is tried first.
+      plays: whether games will be played, for which stored searches do not suffice.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -276,13 +276,13 @@ def as_said(given: flags.FlagValues, settings: PreparationSettings) -> Preparati
     """Return a folder's settings; the files and engines that they name are opened only if flags repeat them.
 
     Raises:
-      ValueError: a flag says something else, and the folder has nothing in place of what is named.
+      ValueError: a flag differs, and the folder has no copy of the file or engine that is named.
     """
     for flag, named in settings.touches.items():
         said = getattr(settings, flag)
         if not given[flag].present or given[flag].value != said:
             if settings.files is not None:
-                return settings  # what the folder has in place of files is played
+                return settings  # the folder's own copy is played
             raise ValueError(
                 f"--{flag}: expected {pasteable(said)} as in the folder, since {named} is opened or run "
                 f"where you say so, and not a file, got {given[flag].value!r}"
@@ -293,7 +293,7 @@ def as_said(given: flags.FlagValues, settings: PreparationSettings) -> Preparati
 def sizes_of(folder: pathlib.Path, made: Preparation) -> list[tuple[int, float]]:
     """Return (positions, utility) of the best book of each size, from the table beside a preparation."""
     path = folder / "memory.csv"
-    # One that is there may be of a preparation before this one.
+    # An existing one may be of an earlier preparation.
     whole = isinstance(made.search, WholeTree) and made.search.truncation_loss is not None
     if made.budget is None or not whole or not path.is_file():
         return []

@@ -50,7 +50,7 @@ def curve_style(number: int) -> str:
 def figure(path: pathlib.Path, *shape: int, page: bool = False, **how: Any) -> Iterator[tuple[Any, Any]]:
     """Yield a figure and its panels, as pyplot's subplots gives them, to draw in; it is written as a PNG.
 
-    With `page` also as an SVG file beside it, for a page.
+    With `page` it is also written as an SVG file beside it, for a page.
     """
     import matplotlib
 

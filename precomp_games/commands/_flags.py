@@ -1,9 +1,9 @@
-"""Flags that are made of dataclasses, those that several commands have, and what is made of them.
+"""Flags made of dataclasses, flags that several commands share, and settings made of flags.
 
 A field of a dataclass is a flag: its name, type, bounds and default are those of the field, and its help is
-what the docstring of the class says of it. `PreparationSettings` is such a dataclass, and so are the `Flags`
-of each command. Flags are given to the `FlagValues` of a command, or to absl's global ones; help shows them
-among the caller's own. Settings are made of flags.
+the field's text in the class's docstring. `PreparationSettings` is such a dataclass, and so are the `Flags`
+of each command. Flags are defined in the `FlagValues` of a command, or among absl's global ones; help lists
+them with the caller's own.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def define_flags(own: flags.FlagValues, *kinds: type, without: Collection[str] =
     """Define a flag for each field of dataclasses.
 
     Args:
-      own: where they are defined.
+      own: the flags to define them in.
       kinds: the dataclasses. The bounds of `PreparationSettings` are checked when settings are made of flags.
       without: fields that are no flags.
-      defaults: of flags that have another one here.
+      defaults: other defaults of flags, by name.
     """
     for kind in kinds:
         hints, told = typing.get_type_hints(kind, include_extras=True), _descriptions(kind)
@@ -229,11 +229,11 @@ def numbers(
     """Read the numbers that a flag lists, in its order.
 
     Args:
-      flag: a list, as an entry of `FlagValues` or as what defines a global flag returns.
-      allowed: what its error says that is expected.
-      fits: whether a number is that.
+      flag: a list flag, an entry of `FlagValues` or the holder of a global flag.
+      allowed: the expected numbers, in words for the error.
+      fits: whether a number is allowed.
       kind: float or int.
-      count: how many there have to be.
+      count: the required count of numbers, if any.
     """
     try:
         values = [kind(text) for text in flag.value]
@@ -256,9 +256,9 @@ def settings_of(
 
     Args:
       given: the flags, those of `define_chess_flags` among them.
-      player: who prepares.
+      player: the player who prepares.
       evaluated: stopped play must be valued by an engine's evaluation, not by roll-outs.
-      other: fields that flags do not say.
+      other: fields that flags do not set.
     """
     if evaluated and given.evaluation == "rollouts":
         raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")

@@ -2,25 +2,25 @@ r"""Fits --evaluation=calibrated, the expected score in games by an analyst's sc
 
   precomp-games calibrate --r_values=10,30 --output_dir=output/calibrate_evaluation
 
-prepares with choice and with few games, for each of --sides, --r_values and --fens. Of the positions that the
-search looked at, and of those where its book ends, some are drawn, and both sides play on from there by the
-rules of chess, --playouts times each. The fit is to how these games end. --test_r_values and --test_fens give
-positions and books that it has not seen: there it is compared with the other evaluations, and with a logistic
-curve in centipawns alone, fitted to the same games.
+prepares with a choice of moves and few games, for each of --sides, --r_values and --fens. It draws some
+positions of the search and some exits of its book, and plays on from each --playouts times, by the rules of
+chess. The evaluation is fitted to the results. --test_r_values and --test_fens give positions and books that
+the fit has not seen: there it is compared with the other evaluations, and with a logistic curve in
+centipawns alone that is fitted to the same games.
 
-Positions are looked for by --evaluation; by default by the fit in --calibration, or else by the one that is
-shipped. For another engine or other limits, begin with --evaluation=linear, and go on with the file that it
-makes. With --pgn the games are those in a file, with their results, instead, e.g. a person's, of which every
-third one is to test with: --r_values is then that of the opponents, and --player the one who prepares.
+The search for positions uses --evaluation; by default the fit in --calibration, or else the shipped one. For
+another engine or other limits, begin with --evaluation=linear, and go on with the resulting file. With --pgn
+the games and results are those of a file, such as a person's, and the last third of them tests the fit:
+--r_values is then that of the opponents, and --player the one who prepares.
 
-Writes calibration.json, which --calibration takes, with that comparison, and samples.csv.
+Writes calibration.json, which --calibration takes, with the comparison, and samples.csv.
 
   precomp-games calibrate --games=rated.pgn
 
-fits --evaluation=people instead: what positions are worth in rated games of people, and what people spend
-on a move, by a file of such games with ratings and clocks. Positions are drawn of each speed and each 300
-rating points, and searched by --analyst_nodes, by default 20,000. Both fits are compared with the last 15 %
-of the games by date, which take no part. Writes people_games.json, which --calibration takes.
+fits --evaluation=people instead: people's expected scores and their time for a move, by a file of rated
+games with clocks. Positions are drawn for each speed and each 300 rating points, and searched by
+--analyst_nodes, by default 20,000. Both fits are compared with the last 15 % of the games by date, which
+take no part. Writes people_games.json, which --calibration takes.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ class Position:
 
     Attributes:
       board: the position.
-      kind: "search", "exit" or "game": where it was met.
-      test: whether the fit must not see it.
+      kind: its origin, "search", "exit" or "game".
+      test: whether it is kept out of the fit.
       sample: its games.
     """
 
@@ -237,7 +237,7 @@ def _from_games(given: flags.FlagValues, settings: PreparationSettings, engines:
     results = pgn_results(given.pgn, given.player, skip_plies=given.skip_plies, report=report)
     print(f"{'Games':<20}{report}")
     counts: dict[tuple[bool, str], list[int]] = {}
-    # The last third of the file is kept out: both players of a game stand next to each other.
+    # The last third of the file is kept out: both players' views of a game are next to each other.
     for number, (epds, score) in enumerate(results):
         for epd in dict.fromkeys(epds):
             counts.setdefault((3 * number >= 2 * len(results), epd), [0, 0, 0])[round(2.0 - 2.0 * score)] += 1
@@ -270,7 +270,7 @@ def _from_searches(
 ) -> list[Position]:
     """Sample positions of all preparations."""
     positions: list[Position] = []
-    # Those to test with take turns with the others, drawn.
+    # Settings to test with and the others take turns, in a random order.
     drawn = np.random.default_rng(given.seed).permutation(len(settings)).tolist()
     ranks = {test: [k for k in drawn if settings[k][0] is test] for test in (False, True)}
     order = sorted(drawn, key=lambda k: (ranks[settings[k][0]].index(k) / len(ranks[settings[k][0]]), k))

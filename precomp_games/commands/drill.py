@@ -4,14 +4,14 @@ r"""Asks you the positions of a book, those that cost most first, and remembers 
   precomp-games drill --book=mine.pgn
 
 asks in the terminal for the moves of a book of `precomp-games prepare`, `opponent` or `judge`, or of any
-repertoire, each position once, whatever moves lead there. Answer with a move (Nf3
-or g1f3), with Enter twice if you do not know, or with q to stop; what is no legal move is asked again. What
-is asked next is what forgetting costs, times how likely it is forgotten by now (fsrs). After a right answer
-the opponent replies, drawn as it plays, and the line goes on while that is worth asking; --from_move_1 asks
-whole lines. After a wrong one it says what that costs and what an engine replies, where the preparation or
-the searches in --store know it. Of --book nobody knows what forgetting costs: what comes first is what most
-of its lines pass through, and any of its moves is right; `precomp-games judge` makes a folder that knows it.
-Progress is kept in --progress; each answer counts at once.
+repertoire, each position once, whatever moves lead there. Answer with a move (Nf3 or g1f3), with Enter twice
+if you do not know, or with q to stop; after anything else the question is repeated. The next question is the
+one with the highest cost of forgetting times probability of having been forgotten (fsrs). After a right
+answer the opponent replies, drawn as it plays, and the line goes on while its questions are worth asking;
+--from_move_1 asks whole lines. After a wrong answer you see what it costs and how an engine replies, if the
+preparation or the searches in --store have it. For --book the cost of forgetting is unknown: the positions
+that most of its lines pass through come first, and any move of the book is right; `precomp-games judge`
+makes a folder with the costs. Progress is kept in --progress; each answer counts at once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from precomp_games.chess.study.sentences import BookSentences
 from precomp_games.chess.study.words import pawns_text, points, why_words
 from precomp_games.commands import _app, _chess, _flags
 
-_KNOWN = 0.9  # from which probability on a position counts as known
+_KNOWN = 0.9  # a position counts as known from this probability on
 _GOES_ON = 0.2  # a line goes on where this much of the most urgent question is at stake
 _STOP = ("q", "quit", "exit", "stop")
 
@@ -71,7 +71,7 @@ def define(own: flags.FlagValues) -> None:
 
 def run(given: flags.FlagValues) -> None:
     """Drill the book of --from, or of --book."""
-    _has_symbols(given.unicode)  # a wrong flag is told before any work
+    _has_symbols(given.unicode)  # a wrong flag is an error before any work
     made = None
     if given.book:
         _chess.check_alone(given)
@@ -152,8 +152,8 @@ def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
 def _questions(drill: Drill, made: Preparation | None, given: flags.FlagValues) -> tuple[int, int]:
     """Ask questions; return how many answers were right, and how many there were."""
     right, asked, said = 0, 0, None if made is None else BookSentences(made)
-    line: tuple[DrillCard, BookPosition] | None = None  # where the last one goes on
-    waiting: list[tuple[DrillCard, BookPosition]] = []  # of a line that is asked from its first move
+    line: tuple[DrillCard, BookPosition] | None = None  # the continuation of the last line
+    waiting: list[tuple[DrillCard, BookPosition]] = []  # rest of a line that is asked from its first move
     while asked < given.questions:
         best = drill.next(_now())
         if best is None:

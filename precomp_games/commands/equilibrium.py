@@ -3,12 +3,12 @@ r"""Both sides of a chess game prepare against each other: mixed opening books, 
   precomp-games equilibrium --penalty=1e-4 --output_dir=output/equilibrium
 
 White and Black play their k best moves by a small search, with probabilities proportional to exp(cp / r), and
-may each memorize what a larger search recommends, at a penalty a position; with --menu, which of its best
-moves is up to them. Each knows that the other prepares too, so what is worth learning is uncertain: in
-equilibrium both draw their books at random. Prints the value of the game with nobody prepared, one side, and
-both; what each side learns that the other's preparation makes necessary, and what it would learn in any
-case; the values for larger penalties, from the same searches. Equilibria are exact. A line ends after
---max_plies half-moves, by default early.
+may each memorize the moves of a larger search, at a penalty for each position; with --menu they choose among
+its best moves. Each knows that the other prepares too, so in equilibrium both draw their books at random.
+Prints the value of the game with nobody prepared, one side, and both; the positions that each side learns
+only because the other one prepares, and those that it would learn in any case; and the values for larger
+penalties, from the same searches. Equilibria are exact. A line ends after --max_plies half-moves, by default
+early.
 
 Writes white.bin, white.pgn, black.bin and black.pgn, a pair of books drawn from the equilibrium (--seed);
 result.json with all positions and the probability that each is memorized; tree.npz, from which OpenSpiel can
@@ -163,11 +163,11 @@ class _Side(NamedTuple):
 
     Attributes:
       name: "white" or "black".
-      memorized: all that may be in its book, as JSON.
-      alone: how many positions it would learn if the opponent were unprepared, and
-      dropped: how many of them are not in its book.
-      unaware_loss: what it would lose by bringing that book to a prepared opponent.
-      book: one that was drawn.
+      memorized: all positions that may be in its book, as JSON.
+      alone: number of positions that it would learn against an unprepared opponent.
+      dropped: number of those that are never in its book.
+      unaware_loss: its loss by bringing that book to a prepared opponent.
+      book: a book drawn from the equilibrium.
     """
 
     name: str

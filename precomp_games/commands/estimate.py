@@ -1,17 +1,17 @@
 r"""Estimates an opponent's search, its r and its number of moves: those that fit its moves best.
 
 The opponent of `precomp-games prepare` plays the k best moves of an engine's search with probabilities
-proportional to exp(cp / r). This says how many nodes it searches, which r and k, how far all of that may be
-off, and how often none of it holds. Of a person, by games:
+proportional to exp(cp / r). This command estimates the nodes of its search, r and k, with an interval, and
+how often it lapses into any legal move. For a person, by games:
 
   precomp-games estimate --pgn=games.pgn --player="Karpov Anatoli" --skip_plies=20
 
-and of an engine, by what it answers in games with itself, or in the positions of --pgn:
+and for an engine, by its moves in games with itself, or in the positions of --pgn:
 
   precomp-games estimate --opponent_option="Skill Level=5"
 
---engine is the model's engine, --nodes the limits to which it may search, and --top_k_values how many moves
-it may play. Writes result.json.
+--engine is the model's engine, --nodes the node limits to try, and --top_k_values the numbers of moves to
+try. Writes result.json.
 """
 
 from __future__ import annotations

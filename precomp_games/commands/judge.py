@@ -4,10 +4,10 @@ r"""Judges the opening book that you have: what it is worth against an opponent,
   precomp-games judge --book=mine.pgn --book=more.bin --side=white --r=20
 
 The book is PGN, games with variations, or Polyglot (.bin); of several moves for a position the first one
-counts. The opponent is an engine, as in `precomp-games prepare`, or whatever --opponent names; with
---from=FOLDER of `precomp-games opponent` or `prepare` it is that run's, with all settings, and so is the book
-where there is no --book. On a tree with the book's moves and the analyst's, of all that comes up in a share
-of --penalty of games or more, it says
+counts. The opponent is an engine, as in `precomp-games prepare`, or given by --opponent; with --from=FOLDER
+of `precomp-games opponent` or `prepare` it is that run's, with all settings, and so is the book without
+--book. The command expands a tree of the book's moves and the analyst's candidate moves, with all that comes
+up in a share of --penalty of games or more, and reports
 
   * what the book is worth, and its regret: how much more the best book of as many positions is worth, and the
     best one that is made of the book's own moves; and how many games are still in it at each move;
@@ -17,11 +17,11 @@ of --penalty of games or more, it says
   * what to drop first, and positions that this opponent never lets you reach;
   * what forgetting each position costs.
 
-Against people (--opponent="human(rating=1500)"), positions are worth what people's games score, and the
-analyst looks at most two moves away from the book. Without flags, a small book is judged against a person of
-whom there are a few games, without an engine. Prints points in 100 games, and writes shares of a game:
-result.json, positions.csv, learn.csv, holes.csv and not_met.csv. The folder is one as `precomp-games prepare`
-writes them, so that `drill`, `match` and `report` take it by --from; --report and --export are as there.
+Against people (--opponent="human(rating=1500)"), leaf values are people's expected scores, and the tree goes
+at most two moves beyond the book. Without flags, a small book is judged against a person with a few games,
+without an engine. Prints points in 100 games, and writes shares of a game: result.json, positions.csv,
+learn.csv, holes.csv and not_met.csv. The folder has the format of `precomp-games prepare`, so that `drill`,
+`match` and `report` take it by --from; --report and --export work as there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from precomp_games.commands import _app, _chess, _files, _flags, prepare
 from precomp_games.policies.specs import quoted
 
 _SHARES = ("reach", "was", "is")  # columns that are no points
-_LEAST = 5e-5  # what is less than this is shown as 0.00 points
+_LEAST = 5e-5  # less than this is printed as 0.00 points
 _MINUTES = 3.0
 STOPS = True
 """Ctrl-C, pressed once, ends the work as --minutes does."""
@@ -88,7 +88,7 @@ def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
 def book_and_settings(given: flags.FlagValues) -> tuple[Repertoire, PreparationSettings]:
     """Return the book and the settings to judge it by; a wrong flag is an error before an engine is started.
 
-    With --from both are an earlier run's, as far as flags say nothing else.
+    With --from both are an earlier run's, as far as flags do not change them.
     """
     prepare.suit_people(given, {"evaluation": "people"})
     made = None
@@ -160,8 +160,8 @@ def write_judgment(
 ) -> None:
     """Write result.json, with the tables, and a CSV file of each table that has rows.
 
-    `result` is what else result.json has, first of how the book was judged and then of the book. With a
-    preparation, the folder is one of it as well.
+    `result` has the further fields of result.json: first how the book was judged, then the book. With a
+    preparation, the folder is a folder of it as well.
     """
     written = ["result.json"]
     if made is not None:
@@ -192,9 +192,9 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[s
 
     Args:
       title: above it.
-      rows: of the table, each with a line ("after"), which stands last.
-      columns: what the others are called, by their keys.
-      most: how many rows.
+      rows: the table's rows, each with a line ("after"), which is printed last.
+      columns: headings of the other columns, by their keys.
+      most: number of rows to print, at most.
     """
     if not rows:
         return

@@ -1,19 +1,19 @@
-r"""Does a chess book keep its promise? Plays it against the opponent that it was made for.
+r"""Tests if a chess book keeps its promise: plays it against the opponent that it was made for.
 
   precomp-games match --from=output/chess_preparation --games=200 --output_dir=output/book_match
 
 plays the book of `precomp-games prepare` in that folder, or both of `precomp-games opponent`; --from may be
 repeated, for a folder of each color. --book=mine.pgn, or mine.bin, plays a repertoire, against --opponent or
-in place of the book of --from. Beside the book it plays none at all, controls of the same size (the most
-reached positions with the analyst's first move; the analyst's main lines and their likeliest departures; the
-positions that linear evaluation chooses without a menu, where the book is another one), and the analyst all
-game. --opponent="uci(r=40)" puts another opponent in the place of the one that the book was made for.
+in place of the book of --from. Beside the book it plays without a book; with controls of the same size (the
+most reached positions with the analyst's first move; the analyst's main lines and their likeliest departures;
+the positions chosen by linear evaluation without a menu, if the book is another one); and with the analyst
+all game. --opponent="uci(r=40)" puts another opponent in the place of the one that the book was made for.
 
-Prints scores with intervals, beside what was promised, the Elo difference to the opponent with the book and
-without, where games leave the book, and which of these places do not keep what they promised. With --sprt=0,5
-the book's games, in their order, test how its player compares to the opponent: is the Elo difference 0 (H0),
-or 5 (H1)? With --openings=0.5, places where games left a book, and White scored near that, are written as
-start positions for other tests. Writes result.json, games.pgn (the book's games), match.png and match.svg.
+Prints scores with intervals beside what was promised, the Elo difference to the opponent with the book and
+without it, where games leave the book, and which of these exits score less than promised. With --sprt=0,5
+the book's games, in their order, test the Elo difference of its player to the opponent: 0 (H0), or 5 (H1).
+With --openings=0.5, exits at which White scored near that are written as start positions for other tests.
+Writes result.json, games.pgn (the book's games), match.png and match.svg.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from precomp_games.commands import _app, _chess, _files, _flags, prepare
 
 _SHARE = 0.35  # of the time of a color, for games without a book; as many are for the book's
 _PLAYERS = 6  # at most
-_PENALTY = 1e-3  # of a repertoire: what comes up more seldom is not searched for what it promises
-_FEW = 8  # games of a control, for fewer of which it is not worth the time
+_PENALTY = 1e-3  # of a repertoire: rarer positions are not searched for their promise
+_FEW = 8  # games of a control; fewer are not worth the time
 STOPS = True
 """Ctrl-C, pressed once, ends the work as --minutes does."""
 

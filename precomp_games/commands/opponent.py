@@ -2,21 +2,21 @@ r"""Prepares White and Black against a person, by its games: one page, studies a
 
   precomp-games opponent karpov.pgn "Karpov"
 
-The first word is a file of games, the second whose they are; where several names fit, you are asked once, or
-they are all taken with --all_spellings. The person is expected to play what it has played, recent games
-counting more; behind that stands what others play (--population), and behind them engines that err as the
-person does (--behind). The model distrusts itself as far as the last year's games say (--distrust), and the
-books are the best ones against that. What positions are worth at their end is an engine's opinion, fitted to
-how games of people ended: no games are played. With networks of people's moves (--maia), people of the
-person's rating stand behind its games in place of engines, and values are those of rated games.
+The first word is a file of games, the second a person's name; if several names match, you are asked once, or
+all of them count with --all_spellings. The model expects the person to play what it has played, with more
+weight on recent games; the prior behind that is what others play (--population), and behind them engines
+that err as the person does (--behind). The model's distrust (contamination) is fitted to the last year's
+games (--distrust), and the books are the best ones against it. Leaf values are an engine's evaluation, fitted
+to how people's games ended: no games are played. With networks of people's moves (--maia), people of the
+person's rating are the prior in place of engines, and leaf values are those of rated games.
 
-Writes into a folder that is named after the person: report.html, a page with both colors; scout.html,
-what the person plays, as `precomp-games scout` counts it, which is also printed first; studies for
-Lichess, PGN with arrows, cards for Anki (with the extra precomp-games[study]) and a table, as --export says;
-and white and black, folders as `precomp-games prepare` writes them, with positions.csv. `precomp-games
-review`, `judge`, `match`, `report` and `drill` go on from there with --from=FOLDER. A run that was ended, or
-had no more --minutes, goes on from its searches when it is called again. Without words, it prepares against
-Karpov by a shipped sample; without an engine as well, White alone.
+Writes into a folder named after the person: report.html, a page with both colors; scout.html, what the
+person plays, as `precomp-games scout` counts it, which is also printed first; studies for Lichess,
+PGN with arrows, cards for Anki (with the extra precomp-games[study]) and a table, by --export; and white and
+black, folders as of `precomp-games prepare`, with positions.csv. `precomp-games review`, `judge`, `match`,
+`report` and `drill` go on from there with --from=FOLDER. A run that was interrupted, or ended by --minutes,
+goes on from its searches when it is called again. Without words, it prepares against Karpov by a shipped
+sample; without an engine as well, only White.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ _LINES = 5  # of each book, that are printed
 _MISSING = "networks of people's moves, which would predict each move better by a bit"
 _EVALUATIONS = 2500  # of positions for each side, against people: two minutes for both
 _LEAST = 3  # games of a position whose moves count, where people are behind them
-_SELDOM = 3  # games; what came up less often is told
+_SELDOM = 3  # games; positions with fewer are reported
 _SHOWN = 2  # first moves, and
-_ROWS = 5  # positions that are told
+_ROWS = 5  # positions that are printed
 _LONGEST_NAME = 60  # characters of a folder's name
 WORDS = ("games", "player")
 """Flags that words without one are the values of, in their order."""
@@ -118,7 +118,7 @@ def define(own: flags.FlagValues) -> None:
     """Define the flags: those of a preparation, and whose games are read."""
     _flags.define_preparation_flags(own, without=("side",))
     defaults: dict[str, Any] = {"budget": 60, "menu": 1, "penalty": 5e-4, "play_budget": 0, "minutes": 10.0}
-    # The book is to see no less than engines that are behind the games; people search nothing.
+    # The book's searches are as deep as those of engines behind the games; people search nothing.
     defaults |= {"analyst_nodes": 20_000, "calibration": "people_20000", "report": True}
     _flags.define_flags(own, _chess.ShowingFlags, Flags, **defaults)
 
@@ -198,7 +198,7 @@ def _by_people(given: flags.FlagValues) -> bool:
 def _suit(given: flags.FlagValues, rating: float, speed: str) -> None:
     """Set the flags' defaults for a model with people's moves as the prior.
 
-    Lines are then looked at best first, with a choice of moves, as against people of a rating.
+    Lines are then searched best first, with candidate moves, as against people of a rating.
     """
     wide = {**prepare.OF_PEOPLE, "budget": given.budget, "penalty": 1e-4, "max_evaluations": _EVALUATIONS}
     found = prepare.OF_TREES if prepare.whole_tree(given) else wide

@@ -1,29 +1,30 @@
 r"""Prepares one side of a chess game against one opponent, and writes the book.
 
 The opponent is an engine with a small budget that plays its k best moves with probabilities proportional
-to exp(cp / r). We may memorize what the same engine recommends with a larger budget, and pay a penalty for
-each position. Which positions are worth learning, and which of the good moves there? (Algorithm 1 of
-"Modeling Precomputation in Games Played Under Computational Constraints", with a choice of moves.)
+to exp(cp / r). We may memorize moves of the same engine with a larger budget, and pay a penalty for each
+position. The command computes the positions that are worth learning, and which of the good moves to learn
+there (Algorithm 1 of "Modeling Precomputation in Games Played Under Computational Constraints", with
+candidate moves).
 
   precomp-games prepare --side=white --r=10 --output_dir=output/white
 
-writes book.bin (Polyglot), book.pgn (one game with variations) and result.json. What positions are worth is
-a fitted evaluation, corrected by games between both sides' play (--play_budget), and what the book promises
-is what such games score; --evaluation has the paper's evaluations, which play no games. With --budget=50 it
-learns the best 50 positions. With --menu=1 or 0, an evaluation of the paper's, and a budget, it also says
-and plots what 50 more would be worth: memory.csv, memory.png and memory.svg. It ends with a match
-(--match_games): what the book promised beside what it scored; `precomp-games match` looks closer. --report
-writes all of it as a page to look at, report.html, and --export=lichess,pgn,anki,csv as files to study with:
-studies, arrows, cards and a table. `precomp-games report` does both with books that are there.
+writes book.bin (Polyglot), book.pgn (one game with variations) and result.json. Leaf values are a fitted
+evaluation, corrected by games between both sides' policies (--play_budget), and the book's promise is the
+score of such games; --evaluation has the paper's evaluations, which play no games. With --budget=50 it finds
+the best book of 50 positions. With --menu=1 or 0, an evaluation of the paper's, and a budget, it also prints
+and plots what 50 more positions would be worth: memory.csv, memory.png and memory.svg. It ends with a match
+(--match_games), which compares promise and score; `precomp-games match` looks closer. --report also writes
+a page, report.html, and --export=lichess,pgn,anki,csv files to study with: studies, arrows, cards and a
+table. `precomp-games report` does both with existing books.
 
-With a choice of moves or games, the best book so far is written as it improves. Ctrl-C ends the looking, and
-games then say what the book is worth; pressed again, it ends the program, and the book stays.
+With candidate moves or games, the best book so far is written as it improves. Ctrl-C ends the search, and
+games then measure the book; pressed again, it ends the program, and the book stays.
 
 Without games a position may have one price however it is reached (--price=positions), and with --menu of 2
-or more, --check_nodes=200000 searches the positions of the book again, and keeps what that finds sound. Where
-the whole tree is looked at (--menu=1 or 0, without games), what is known already costs nothing and stays
-(--keep=mine.pgn); and --plan=10,20,50 makes books of these sizes, each of which contains the one before:
-plan.csv, plan.png.
+or more, --check_nodes=200000 searches the positions of the book again, and keeps those that remain sound.
+If the whole tree is searched (--menu=1 or 0, without games), positions that you know already cost nothing
+and stay (--keep=mine.pgn); and --plan=10,20,50 makes books of these sizes, each of which contains the one
+before: plan.csv, plan.png.
 """
 
 from __future__ import annotations
@@ -68,12 +69,12 @@ from precomp_games.commands import _app, _chess, _files, _flags
 from precomp_games.policies.specs import parsed_spec, policies_in
 
 _LINES = 12  # of a book, that are printed
-_CHOICE = 8  # moves on a menu, where games are played and nothing else is said
-_MORE = 50  # positions on top of the budget, of which it is said what they would be worth
+_CHOICE = 8  # candidate moves, by default, if games are played
+_MORE = 50  # positions beyond the budget whose worth is printed
 LINES = "Lines, what carries most first, and how often each comes up:"
 _SHOWN = 8  # opponents of a mixture, each with its value
-_LOOKING = 0.5  # of --minutes: lines are looked at for so long, and then games are played
-_SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
+_LOOKING = 0.5  # of --minutes for the search; the rest is for games
+_SHORT = 10  # own moves; with fewer, the horizon may keep a book empty
 _NEAR = 20  # games against a neighbor
 
 
@@ -182,7 +183,7 @@ def prepared(
 ) -> Preparation:
     """Prepare by these settings and the flags, within a budget; print warnings about the model first.
 
-    Where there is a folder, the best book so far is kept there, and Ctrl-C ends the looking.
+    With a folder, the best book so far is kept there, and Ctrl-C ends the search.
     """
     for line in engines.misfits(settings):
         print(line)
@@ -380,8 +381,8 @@ def print_preparation(
       given: the flags.
       made: the preparation.
       extra: lines about a plan or a budget, with their line breaks.
-      needed: how many searches it took.
-      searches: how many of them were made now.
+      needed: number of searches that it needs.
+      searches: number of those that were made now.
     """
     settings, book = made.settings, made.book
     size = f"{made.learned} positions to learn ({book.distinct_positions} distinct)"

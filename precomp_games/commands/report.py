@@ -1,4 +1,4 @@
-r"""Makes a page of a book: a board, its lines, what they are worth, and what a budget leaves.
+r"""Makes a page of a book: a board, its lines, what they are worth, and what a smaller book is worth.
 
   precomp-games report --from=output/chess_preparation --output_dir=output/book_report
 
@@ -9,9 +9,9 @@ repeated, for a folder of each color.
 
 makes studies for Lichess of any repertoire, with its comments, in chapters of a size that Lichess takes.
 
---match_dir adds what was promised and scored in a match of `precomp-games match`, --notes the comments of a
-PGN file, at the positions that its games go through, --games the games in which --player played the
-opponent's replies, and --plot a plot, such as sizes.svg of examples/book_size.py.
+--match_dir adds promises and scores of a match by `precomp-games match`, --notes the comments of a PGN file,
+at the positions of its games, --games the games in which --player played the opponent's replies, and --plot a
+plot, such as sizes.svg of examples/book_size.py.
 
 Writes report.html, one file without anything to load: it opens from the disk, on a phone too. With
 --export=lichess,pgn,anki,csv also files to study with.
@@ -114,7 +114,7 @@ def _read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
     games = 0
     for game in _read_games("notes", path):
         games += 1
-        # With the nodes before each, in its line: what is looked at is no longer than games are.
+        # With the nodes before each, in its line: no line is longer than the games.
         nodes: list[tuple[chess.pgn.GameNode, int]] = [(game, 0)]
         while nodes:
             node, plies = nodes.pop()

@@ -1,15 +1,15 @@
-r"""Reviews games that you have played: where your book was left, by whom, what that cost, what to learn now.
+r"""Reviews games that you have played: where they left your book, by whom, at what cost, and what to learn.
 
   precomp-games review --games=new.pgn --player="Me" --from=output/karpov_anatoli
   precomp-games review --games=new.pgn --player="Me" --book=mine.pgn --side=white
 
-In each game it follows the book's positions to where you played something else, the opponent a reply that
-the book does not have, or a line was at an end, and on where other moves lead back to the book. It says how
-much less the move that you then played is worth than the book's, or the analyst's. The opponent's replies in
-these games are then added to the model of it, which is worth --prior_games games, and the book is judged once
-more, as `precomp-games judge` does, against the opponent as it is known now. Flags are those of
-`precomp-games judge`. Without flags, on a small sample, without an engine. Writes result.json, games.csv,
-to_learn.csv, replies.csv, and the tables of `precomp-games judge`.
+It follows each game through the book's positions to the move at which you departed, the opponent's reply
+that the book does not have, or the end of a line, and on if other moves lead back to the book. It prints how
+much less your move there is worth than the book's, or the analyst's. It then adds the opponent's replies in
+these games to the model, which weighs --prior_games games, and judges the book once more, as `precomp-games
+judge` does, against the updated opponent. Flags are those of `precomp-games judge`. Without flags, it reviews
+a small sample, without an engine. Writes result.json, games.csv, to_learn.csv, replies.csv, and the tables of
+`precomp-games judge`.
 """
 
 from __future__ import annotations

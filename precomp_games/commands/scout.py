@@ -1,15 +1,15 @@
-r"""Scouts a player by its games: what it plays, with what score, what is new, where it leaves what it knows.
+r"""Scouts a player by its games: its lines and scores, what is new, and where it leaves what it knows.
 
   precomp-games scout games.pgn "Name"
   precomp-games scout games.pgn "Name" --since=2021-03-01 --speed=blitz,rapid --output_dir=output/name
 
-The first word is a file of games, the second whose they are. Nothing is searched: it counts lines by color,
-with their share of games, points in 100 games, performance, and when they were last played; the form in the
-last games and in the last year against the time before; moves that are new in the last year; the move by
-which games leave what the player has met before; speeds, and the time that moves take where the file has
-clocks. Filters choose which games are counted; what the player knew before is looked up in all of them. With
---output_dir also scout.html, a page; scout.pgn, the lines with variations and comments; and scout.json.
-Without words, it scouts Karpov by a shipped sample.
+The first word is a file of games, the second the player's name. Nothing is searched: the command counts lines
+by color, with their share of games, points in 100 games, performance, and when they were last played; the
+form in the last games and in the last year against the time before; moves that are new in the last year; the
+move by which games leave what the player has met before; speeds, and the time for moves if the file has
+clocks. Filters choose the games that count; what the player knew before is looked up in all of them. With
+--output_dir it also writes scout.html, a page; scout.pgn, the lines with variations and comments; and
+scout.json. Without words, it scouts Karpov by a shipped sample.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def named_player(given: flags.FlagValues) -> tuple[str, str]:
     """Return the file of games, and whose they are, as the file has the name; without words, a sample's.
 
     Raises:
-      ValueError: no player, no games, or a name that fits several people where nobody can be asked.
+      ValueError: no player, no games, or a name that fits several people without a terminal to ask on.
     """
     path, player = given.games, given.player
     if path is None:

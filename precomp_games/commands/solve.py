@@ -1,17 +1,17 @@
-r"""An equilibrium of any two-player zero-sum game that OpenSpiel knows, and how far it is from one.
+r"""Computes an equilibrium of any two-player zero-sum game of OpenSpiel's, and how exact it is.
 
   precomp-games solve --game=leduc_poker --output_dir=output/leduc
   precomp-games solve --game="goofspiel(num_cards=4,imp_info=True)" --refine
   precomp-games solve --game="liars_dice(dice_sides=4)" --method=pcfr+ --target_nash_conv=1e-3
 
 Nobody prepares here: this is the game by itself. The exact method is one sparse linear program, or backward
-induction where information is perfect; the others are counterfactual regret minimization. Games in which
-players move at once are solved as turns that hide what the other one did. An equilibrium may do anything
-where play does not come; with --refine it is one of every proper subgame, whether play comes there or not.
+induction if information is perfect; the others are counterfactual regret minimization. Games with
+simultaneous moves are solved as turns that hide the other player's action. An equilibrium may do anything
+off its path; with --refine it is an equilibrium of every proper subgame, on the path or not.
 
-Prints the value to player 0, NashConv, measured by best responses, and what --infosets information states are
-played. Writes policy.npz (`precomp_games.algorithms.load_policy` makes an OpenSpiel policy of it),
-result.json and, of regret minimization, nash_conv.png; with --efg also the game for Gambit.
+Prints the value to player 0, NashConv, measured by best responses, and the strategies at --infosets
+information states. Writes policy.npz (`precomp_games.algorithms.load_policy` makes an OpenSpiel policy of
+it), result.json and, for regret minimization, nash_conv.png; with --efg also the game for Gambit.
 """
 
 from __future__ import annotations

@@ -5,25 +5,23 @@ r"""Prepares against an engine by playing against it: prepare, play, learn from 
   precomp-games spar --games=match.pgn --opponent_name="Stockfish 15.1"
 
 The opponent is an engine as match programs play it: two processes, all moves of the game so far, a limit for
-each move or a clock. What it plays is in its games. Behind them is, where time limits it, a search from
-scratch that visits once to ten times the nodes of its time, of whose moves it plays any that is about as good
-as the best one, and otherwise what the engine answers to whoever plays so far to it (--opponent_plays=game).
-The first games are played without a book. After each round of --round games the book is made anew, from all
-games so far: they say what the opponent plays, and their scores what it is worth to leave the book there.
-Where games are random, such a book goes where few games have been, to learn what that is worth. When --play
-games are played, the last book is made, which goes where games have scored, and --last fresh games, which
-teach nothing, say what it is worth, beside as many without a book. Where nothing is random, a round is one
-game, and so is the last match, and what there is without a book is the first round.
-Before any game, time also decides what play after the book is taken to be worth: --calibration=engines,
-unless another one is named.
+each move or a clock. The model expects its moves in the games so far. The prior behind them is, under a time
+limit, a search from scratch with one to ten times the nodes of that time, of which it plays any move that is
+about as good as the best one, and otherwise the engine's own answers in such a game (--opponent_plays=game).
+The first games are played without a book. After each round of --round games the book is made anew from all
+games so far, which give the opponent's moves and, by their scores, the value of leaving the book there. If
+games are random, such a book also tries lines with few games, to learn what they are worth. After --play
+games the last book is made, which keeps to lines that have scored, and --last fresh games, which teach
+nothing, measure it, beside as many without a book. If nothing is random, a round is one game, and so is the
+last match, and the first round is the score without a book. Before any game, a time limit also sets the
+evaluation of play after the book: --calibration=engines, unless another one is named.
 
-Games are kept as they end, so that a run that was ended goes on where it was: the folder is the state. With a
-larger --play it goes on from there as well, and the last match of before is put aside. With --games nothing
-is played: the games of another match program, with the comment "book" at moves of the book, are what is
-learned from.
+Games are kept as they end, so that a run that was ended goes on from its folder, also with a larger --play;
+the earlier last match is then put aside. With --games nothing is played: the book is learned from the games
+of another match program, with the comment "book" at moves of the book.
 
 Writes games.pgn, last.pgn and without.pgn, with evaluations and clocks; book.bin (Polyglot), book.pgn
-(variations) and result.json, as `precomp-games prepare` does; rounds.csv and rounds.png, how the score grew.
+(variations) and result.json, as `precomp-games prepare` does; rounds.csv and rounds.png, the scores by round.
 """
 
 from __future__ import annotations
@@ -75,11 +73,11 @@ _LOOKING = 0.25  # of the time that is left for rounds
 _TURN = 10  # games of the last match before as many without a book
 _CALIBRATION = "engines"  # under a clock
 # What an engine under a clock plays with the games before it in its hash, as searches by nodes from scratch:
-# so many times what it visits in its time in the start position. Of its best moves it plays any that are
-# about as good, by a temperature in centipawns. See docs/sparring.md.
+# so many times its nodes in its time in the start position. It plays any of its best moves that are about
+# as good, by a temperature in centipawns. See docs/sparring.md.
 _TIMES = {"a": 1.0, "b": 2.2, "c": 4.6, "d": 10.0}
 _REPLIES, _REPLIES_R = 4, 5.0
-_LEAST = 1e-3  # less likely replies of it are not looked at: a temperature gives all moves something
+_LEAST = 1e-3  # less likely replies are not searched: a temperature gives all moves some probability
 
 
 @dataclasses.dataclass
@@ -174,8 +172,8 @@ def _with_clock(
 ) -> PreparationSettings:
     """Return settings in which an opponent under a clock is an engine that visits more nodes or fewer.
 
-    How many it visits in its time here is asked once, in the start position. One that plays other moves than
-    it finds is asked in games. Play after the book is worth what it was in games of engines under a clock.
+    Its nodes in its time are measured once, in the start position. An engine that plays other moves than it
+    finds is asked in games. Play after the book has the value that it had in games of engines under a clock.
     """
     if settings.opponent_limit.movetime_ms is None or weakened_by(engines.opponent.engine_id):
         return settings
@@ -304,8 +302,8 @@ class Sparring:
     def play(self, title: str, parts: Sequence[tuple[Book, str, range]]) -> None:
         """Play games, each of which is in its file when it has ended.
 
-        parts: one after the other, the book, the round's number or the name of a match at the end, and which
-          of its games.
+        parts: in turn, the book, the round's number or the name of a match at the end, and the numbers of
+          its games.
         """
         done = itertools.count(1)
         with bar(title, "games", sum(len(numbers) for *_, numbers in parts)) as show:
@@ -386,7 +384,7 @@ class Sparring:
                     f"--output_dir: expected the last book of these games, got {str(self.folder)!r} with "
                     "that of another side or start position"
                 )
-            # A name of a file is made of this number, which is one, whatever the file says.
+            # File names are made of this number, which is a number whatever the file contains.
             played = made.search.games["played"] if isinstance(made.search, BySparring) else 0
             if played == len(games.records):
                 return made
@@ -414,7 +412,7 @@ class Sparring:
     def last(self, made: Preparation) -> tuple[list[float], list[float]]:
         """Play what is left of the games that teach nothing; return the scores with and without a book.
 
-        In turns, since what an engine under a clock plays also depends on what else the machine does.
+        Matches take turns, since an engine's play under a clock also depends on other work of the machine.
         """
         count = self.given.last if self.random else min(1, self.given.last)
         books = {"last": made.book} | ({"without": self.no_book} if self.random else {})

@@ -7,11 +7,11 @@ r"""A UCI engine with a book: the entry point `precomp-games-uci`.
 
 The first plays a Polyglot book and then an engine, in any interface; the book may also be a folder of
 `precomp-games prepare`, whose lines are then followed from the start. With --play=model it plays out of
-book as the preparation has it. The third is the opponent that the preparation was made against, to spar
-with, and the fourth is whoever has a name as opponents have, here people of a rating.
+book as modelled in the preparation. The third is the opponent that the preparation was made against, to spar
+with, and the fourth is a policy by name, here people of a rating.
 
-Engines and their options are those of the flags, as the preparation was given them; whether they are the
-preparation's is compared. What a folder names is neither run nor opened.
+Engines and their options are those of the flags, as the preparation was given them, and must be the
+preparation's. What a folder names is neither run nor opened.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (flags.Error, ValueError, OSError, EngineError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    for stream in (sys.stdin, sys.stdout):  # what is no text of their encoding is no reason to end
+    for stream in (sys.stdin, sys.stdout):  # text outside of their encoding must not end the run
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
         engine.run(iter(lambda: sys.stdin.readline(LONGEST_LINE), ""))
     except (KeyboardInterrupt, BrokenPipeError):
-        os._exit(130)  # whoever listened is gone; what is searched is stored or not wanted
+        os._exit(130)  # the listener is gone; searches are stored or not wanted
     return 0
 
 
