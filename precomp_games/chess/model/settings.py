@@ -1,8 +1,8 @@
-"""What is prepared, against whom, and how it is valued: the settings of a preparation.
+"""Settings of a preparation: the game, the opponent, and the leaf values.
 
-The opponent plays Softmax(cp / r) of a shallow search, or what its engine answers, or what a spec says, such
-as the games of a person (`opponents.py`). Our side can memorize what a deep search, the analyst's,
-recommends. Where it stops, play is worth what the kind of evaluation says.
+The opponent plays Softmax(cp / r) of a shallow search, or its engine's move, or the policy of a spec, such
+as the games of a person (`opponents.py`). Our side can memorize the moves that a deep search, the analyst's,
+recommends. Positions after the book are valued according to the kind of evaluation.
 
 Source: `precomputation`, section 5 and appendix, "Experimental Details": k = 2 moves a position, L = 100
 half-moves, the preparing side's policies at r = 1e-6.
@@ -33,22 +33,22 @@ from precomp_games.policies.specs import check_spec, policies_in, touched
 from precomp_games.tree.expansion.options import Price
 
 EXPECTED_SCORE = "Expected score"
-"""What the score of a book is called where games say so."""
+"""Name of a book's score if games determine it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What stopped play may be valued by, and what the score of a book is then called.
+    """A kind of leaf values, with the name of a book's score by it.
 
-    Only games that are played give an expected score: roll-outs, and the matches that correct a fitted
-    evaluation. What else says what a position is worth has an opinion.
+    Only games give an expected score: roll-outs, and the matches that correct a fitted evaluation. Any other
+    value of a position is an opinion.
 
     Attributes:
-      score_name: what a book's score by it is called.
-      owner: whose opinion that is, in words; "" where it is none.
+      score_name: name of a book's score.
+      owner: whose opinion it is, in words; "" if it is none.
       fitted: whether it was fitted to games by the rules of chess, which more games may then correct.
-      own: whether a file may have another fit, `calibration`; "" is one that is shipped.
-      not_games: what scores by it are not, in words; a line or two.
+      own: whether a file may contain another fit, `calibration`; "" is a shipped one.
+      not_games: how scores by it differ from results of games, in words; a line or two.
     """
 
     score_name: str = "Analyst's score"
@@ -60,7 +60,7 @@ class Evaluation:
     )
 
     def note(self) -> str:
-        """A line that says what such scores are not; "" of expected scores."""
+        """Return a line on what such scores are not; "" for expected scores."""
         if not self.owner:
             return ""
         return f"Scores are {self.owner} where lines leave the book, {self.not_games}\n"
@@ -84,15 +84,15 @@ EVALUATIONS: Mapping[str, Evaluation] = {
 
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)
-_R, _R_WEIGHTS = {"flag": "r"}, {"flag": "r_weights"}  # what commands call them
+_R, _R_WEIGHTS = {"flag": "r"}, {"flag": "r_weights"}  # names in commands
 
 
 @public
 @dataclasses.dataclass(frozen=True)
 class PreparationSettings(Shown):
-    """What is prepared, against whom, and how it is valued.
+    """Settings of a preparation: the game, the opponent, and the leaf values.
 
-    What is said of an attribute is also the help of its flag, where commands have one.
+    An attribute's description is also the help of its flag, if commands have one.
 
     Attributes:
       player: Whose book, 0 White, 1 Black.
@@ -104,51 +104,50 @@ class PreparationSettings(Shown):
       analyst_limit: Limit of a search for a move of the book.
       opponent_limit: Limit of a search for a move of the opponent.
       own_limit: Limit of a search for a move of our own play out of book. Default: the opponent's.
-      check_limit: Limit of a search again of the positions of a book that was found with a choice of moves:
-        its moves stay where that finds them within the window. Default: none.
-      own_repeats: Whether our own play may repeat positions while it is ahead: it then goes by the position
-        alone, and else remembers the game, see `EnginePolicy`.
+      check_limit: Limit of a second search of the positions of a book with a choice of moves: a move stays if
+        this search finds it within the window. Default: none.
+      own_repeats: Whether our own play may repeat positions while it is ahead: then it depends on the
+        position alone; otherwise it remembers the game, see `EnginePolicy`.
       top_k: Moves considered in a position (MultiPV).
       opponent_plays: How the opponent chooses its move: at random by its scores (softmax), the move that its
         engine answers (bestmove), or what its engine answers in games that are played to it as match programs
-        do (game). What it answers has use for neither a temperature nor a number of moves.
-      opponent_samples: Of an engine that draws its answers, by its options or under a clock: how often it
-        is asked in each position.
-      menu: How many of the analyst's best moves a book may choose among. 1: the best one, and of several
+        do (game). The last two use neither a temperature nor a number of moves.
+      opponent_samples: For an engine that draws its moves, by its options or under a clock: number of
+        searches of each position.
+      menu: Number of the analyst's best moves among which a book may choose. 1: the best one, and of several
         best moves one. 0: all of several best moves, as in the paper, which must all be known.
-      menu_window_cp: How much worse than the best move one of several may be, in centipawns.
+      menu_window_cp: How much worse than the best move another one may be, in centipawns.
       max_plies: Half-moves until a draw is declared.
       fen: Start position. Default: the usual one.
-      evaluation: What play after the book is worth: linear in centipawns, won from a threshold on, by the
-        engine's win-draw-loss model, the mean of games that both sides' engines play on, or by a function
-        of the analyst's score that was fitted to such games (calibrated), or to people's rated games
-        (people).
+      evaluation: Values of positions after the book: linear in centipawns, won from a threshold on, by the
+        engine's win-draw-loss model, the mean of games that both sides' engines play on, or a function of the
+        analyst's score that was fitted to such games (calibrated), or to people's rated games (people).
       scale_cp: Centipawns of a sure win, for linear and threshold.
-      rollout_epsilon: What roll-outs may cost in value, see `RolloutValues`.
-      rollout_delta: How likely they may cost more.
-      seed: Seed of games that say what positions are worth.
-      min_probability: Less likely moves are not looked at.
-      calibration: For calibrated: a file of `precomp-games calibrate`, or a fit that is shipped: people (to
+      rollout_epsilon: Largest loss of value by roll-outs, see `RolloutValues`.
+      rollout_delta: Probability of a larger loss.
+      seed: Seed of the games that determine values of positions.
+      min_probability: Less likely moves are pruned.
+      calibration: For calibrated: a file of `precomp-games calibrate`, or a shipped fit: people (to
         games of grandmasters, by 5000 nodes), people_20000 (by 20000 nodes), engines (to games of Stockfish
         15.1 under a clock, by 50000 nodes). Default: the fit for Stockfish 15.1 with 1000 and 5000 nodes.
-        For people: a file of `precomp-games calibrate --games`. Default: the fit that is shipped.
-      speed: For people: of the games.
+        For people: a file of `precomp-games calibrate --games`. Default: the shipped fit.
+      speed: For people: speed of the games.
       rating: For people: the mean rating of both sides.
-      opponent_weights: How often each of several opponents is drawn, such as 1,2,1. Default: equally often.
+      opponent_weights: Relative frequencies of several opponents, such as 1,2,1. Default: equal.
       opponent: Another opponent than the engine's softmax, by name: a person's games, such as
         games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling), a book, polyglot(file=book.bin), an
-        engine, uci(r=40,top_k=8), or mixture(a=...,b=...) of them; see docs/opponents.md. What is said of
-        the opponent's engine, its limit and its number of moves then says how we play out of book.
-      distrust: How far the opponent may be from its model: with this probability, at each of its turns, it
-        plays what is worst for us of what the model plays. Positions with many games of a person are
-        distrusted less: by `distrust` alpha / (n + alpha) in one of n games (`CountsPolicy`).
-      price: What the penalty is paid for, and a budget counts: each history (infosets), or each position,
-        however it is reached (positions). A position then has one move: of several best ones, the first
-        that the analyst reports.
+        engine, uci(r=40,top_k=8), or mixture(a=...,b=...) of them; see docs/opponents.md. The opponent's
+        limit and number of moves are then those of our own play out of book.
+      distrust: Contamination of the opponent's model: with this probability, at each of its turns, the
+        opponent plays the reply that is worst for us among the model's. Positions with many games of a person
+        are distrusted less: by `distrust` alpha / (n + alpha) with n games (`CountsPolicy`).
+      price: Unit of the penalty and of a budget: each history (infosets), or each position, however it is
+        reached (positions). A position then has one move: of several best ones, the first that the analyst
+        reports.
       trusted: Whether `opponent` and `calibration` may name files and engines, which are then opened and
-        run (see `make_policy`). False of settings that come from a file; `as_dict` leaves it out.
-      files: What these files came to (`ModelFiles`), where `Preparation.read` found it in the folder; it is
-        played where settings are not trusted. `as_dict` leaves it out as well.
+        run (see `make_policy`). False for settings that come from a file; `as_dict` leaves it out.
+      files: Data of these files (`ModelFiles`), if `Preparation.read` found them in the folder; used if
+        settings are not trusted. `as_dict` leaves it out as well.
     """
 
     player: checks.Player = 0
@@ -184,10 +183,10 @@ class PreparationSettings(Shown):
     files: Any = None
 
     def __post_init__(self) -> None:
-        """Checks the rest, so that a wrong value is told before an engine is started.
+        """Check the rest, so that a wrong value is reported before an engine is started.
 
         Raises:
-          ValueError: names the setting, what was expected, and what came.
+          ValueError: the message states the setting, the expected and the given value.
         """
         temperatures, weights = check_opponents(
             self.opponent_temperature_cp, self.opponent_weights, self.opponent_plays
@@ -199,21 +198,21 @@ class PreparationSettings(Shown):
             check_spec(self.opponent, "opponent")
 
     def game(self) -> pyspiel.Game:
-        """The base game."""
+        """Return the base game."""
         return pyspiel.load_game("python_chess", {"fen": self.fen, "max_plies": self.max_plies})
 
     def played_game(self) -> pyspiel.Game:
-        """The same game by the rules of chess: what is scored, and of which a book sees `max_plies`."""
+        """Return the same game by the rules of chess: it is scored, and a book sees its first `max_plies`."""
         return pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "fen": self.fen})
 
     @property
     def side(self) -> chess.Color:
-        """Whose book it is."""
+        """Side of the book."""
         return chess.WHITE if self.player == 0 else chess.BLACK
 
     @property
     def kind(self) -> Evaluation:
-        """The kind of evaluation."""
+        """Kind of evaluation."""
         return EVALUATIONS[self.evaluation]
 
     @property
@@ -223,18 +222,18 @@ class PreparationSettings(Shown):
 
     @property
     def opponent_temperatures_cp(self) -> tuple[float, ...]:
-        """The r of each opponent; of one, where there are not several."""
+        """The r of each opponent, also if there is only one."""
         given = self.opponent_temperature_cp
         return tuple(given) if isinstance(given, Sequence) else (given,)
 
     @property
     def of_people(self) -> bool:
-        """Whether the opponent is people, by networks of their moves, alone or behind a person's games."""
+        """Return whether the opponent is people, by networks, alone or behind a person's games."""
         return bool(self.opponent) and "human" in policies_in(self.opponent)
 
     @property
     def touches(self) -> dict[str, str]:
-        """What names files or engines, by field: opened and run where settings are trusted."""
+        """Values that name files or engines, by field; these are opened and run if settings are trusted."""
         shipped = is_shipped(self.calibration) if self.kind.fitted else not self.calibration
         own = self.kind.own and not shipped
         named = {
@@ -244,7 +243,7 @@ class PreparationSettings(Shown):
         return {name: each for name, each in named.items() if each}
 
     def as_dict(self) -> dict[str, Any]:
-        """Settings as JSON has them, limits as text; whoever reads them says whether they are trusted."""
+        """Return settings for JSON, limits as text; readers decide whether to trust them."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del values["trusted"], values["files"]
         return {k: str(v) if isinstance(v, SearchLimit) else v for k, v in values.items()}

@@ -1,20 +1,19 @@
-"""What a match holds a book against: books that anyone can make, and opponents beside the model.
+"""Controls for matches of a book: books that anyone can make, and opponents beside the model.
 
-A prepared book has to beat books of its own size that are made without asking what a position is worth
-learning. Both of these always play the analyst's first move, and differ in where they go:
+A prepared book has to beat books of its own size that are made without values of positions. Both of these
+always play the analyst's first move, and differ in their positions:
 
 most reached   The positions that come up most often. Learning one brings those after it, so the book grows at
                its most reached end, and is the most reached set of its size.
 
-main lines     As one learns openings from an engine: the main line, in which the opponent always plays its
-               likeliest move, for a number of our moves; then the likeliest departure from what is learnt so
-               far, again for as many moves; and so on.
+main lines     The usual way to learn openings from an engine: the main line, in which the opponent always
+               plays its likeliest move, for a number of our moves; then the likeliest departure from what is
 
-A book keeps its promise against its model of the opponent. Nobody is the model: who searches a twentieth more
-answers other moves, and where the book has no answer to them, the game goes on without it. So each
-preparation is played against the model's neighbors too, with the book and without it. What a book is for is
-the gain, since some of these opponents are stronger than others with or without a book. The games of a
-neighbor and those of another are not independent: they have the same seed, and the same book.
+A book's value holds against its model of the opponent. No real opponent is the model: an engine that searches
+a twentieth more plays other moves, and if the book has no answer to them, the game goes on without it. So
+each preparation is also played against the model's neighbors, with the book and without it. The book's value
+is the gain, since some of these opponents are stronger than others with or without a book. The games of
+different neighbors are not independent: they have the same seed, and the same book.
 
 Cost: of a book, one search at the analyst's limit a position, and one at the opponent's; two matches for each
 neighbor.
@@ -40,7 +39,7 @@ from precomp_games.chess.plan.preparation import Neighbor, Preparation
 from precomp_games.policies.rows import as_batch_policy, entry_rows, menu_rows, policy_rows
 
 MAIN_LINES = 10
-"""How many of our moves a main line has in a control."""
+"""Number of our moves in a main line of a control."""
 
 _LIMITS = {"half the": 0.5, "5 % more": 1.05, "20 % more": 1.2, "twice the": 2.0}
 _TEMPERATURES = {"half the": 0.5, "twice the": 2.0}
@@ -55,17 +54,17 @@ def control_book(
     positions: checks.NonNegativeInt,
     moves: checks.PositiveInt = 1,
 ) -> Book:
-    """The analyst's first move where games come most often, in lines of `moves` moves of ours.
+    """Return the book of the analyst's first moves in the most reached lines of `moves` moves of ours.
 
     Args:
-      settings: whose book, and from where.
+      settings: of the book's side and start.
       policies: of these settings, see `Engines.policies`, with a menu of at least 1: its first entry counts.
-      positions: how many to learn; fewer where games end before.
-      moves: how many of our moves a line is followed for, from the most reached position that is not learnt
-        yet. 1: the most reached positions. `MAIN_LINES`: the main line and its likeliest departures.
+      positions: number to learn; fewer if games end before.
+      moves: number of our moves for which a line is followed, from the most reached position that is not
+        learned yet. 1: the most reached positions. `MAIN_LINES`: the main line and its likeliest departures.
 
     Raises:
-      ValueError, EngineError: as `preparation_tree`, policies without a menu, or a number that is none.
+      ValueError, EngineError: as `preparation_tree`, or policies without a menu.
     """
     player, menu = settings.player, policies.sigma_pre[settings.player]
     if not hasattr(menu, "entries_batch"):
@@ -73,7 +72,7 @@ def control_book(
     replies = as_batch_policy(policies.sigma[1 - player])
 
     def ours(state: ChessState, reach: float) -> list[tuple[ChessState, float]]:
-        """The positions of ours that come next, and how often."""
+        """Return our next positions, with their reach."""
         if state.is_terminal() or state.current_player() == player:
             return [] if state.is_terminal() else [(state, reach)]
         rows = policy_rows(replies, [state], name="opponent", min_probability=settings.min_probability)
@@ -81,7 +80,7 @@ def control_book(
         return [each for each in children if not each[0].is_terminal()]
 
     learnt: list[BookPosition] = []
-    # Equally often: the shorter history, then the first by its moves.
+    # With equal reach: the shorter history, then the first by its moves.
     first = ours(settings.game().new_initial_state(), 1.0)
     heap = [(-reach, state.ply, state.history(), state) for state, reach in first]
     heapq.heapify(heap)
@@ -108,7 +107,7 @@ def control_book(
 
 @public
 def neighbors(settings: PreparationSettings) -> dict[str, PreparationSettings]:
-    """The model and opponents beside it, by what is other about them; none where a spec names the model."""
+    """Return the model and opponents beside it, by what differs; {} if a spec names the model."""
     if settings.opponent:
         return {}
     found = {"the model": settings}
@@ -146,11 +145,11 @@ def neighbors(settings: PreparationSettings) -> dict[str, PreparationSettings]:
 def play_neighbors(
     made: Preparation, engines: Engines, games: checks.PositiveInt = 20, *, seed: checks.Seed = 0
 ) -> tuple[Neighbor, ...]:
-    """Plays a book, and no book, against each of `neighbors`.
+    """Play a book, and no book, against each of `neighbors`.
 
     Args:
-      made: whose book.
-      engines: whose searches.
+      made: the book's preparation.
+      engines: engines of the searches.
       games: of each match, as far as there is time for neighbors and games.
       seed: of the games.
 

@@ -1,14 +1,14 @@
-"""A preparation: a book, what it was made by, and what it is worth; as JSON and in a folder.
+"""A preparation: a book with its settings, values and search; as JSON and in a folder.
 
-What a smaller memory leaves of a book are its best parts, one for each number of positions. Against a fixed
-opponent the gains of a book's positions are additive, and a position is of use only to those who know the
-ones before it. So the best part within a budget is a knapsack on a tree: the most that k positions from I on
-are worth, I being one of them, is I's gain and the best distribution of k - 1 over what follows it (a
-max-plus convolution). This chooses among a book's own positions and moves. A book that is made for a budget
-has more to choose from; `precomp_games.algorithms` has what finds it.
+A smaller memory keeps the best part of a book, one for each number of positions. Against a fixed opponent
+the gains of a book's positions are additive, and a position is of use only to those who know the ones before
+it. So the best part within a budget is a knapsack on a tree: the greatest value of k positions from I on,
+including I, is I's gain plus the best distribution of k - 1 over the positions that follow it (a max-plus
+convolution). This chooses among a book's own positions and moves. A book that is made for a budget has more
+to choose from; `precomp_games.algorithms` finds it.
 
-What reads a result from a file does not trust it: settings, moves and numbers are checked as if they were
-given anew, and what settings name is neither opened nor run (`PreparationSettings.trusted`).
+A result that is read from a file is not trusted: settings, moves and numbers are checked as if they were
+new, and files and engines that settings name are neither opened nor run (`PreparationSettings.trusted`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from precomp_games.policies.specs import parsed_spec
 _History = tuple[chess.Move, ...]
 _LONGEST = 80  # characters of a person's name
 _MOST = 1_000_000  # centipawns, or moves to mate, of an evaluation
-# What another kind of value than was written ends in.
+# Errors of values of another kind than was written.
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -51,12 +51,12 @@ def _counts(value: Any, name: str) -> dict[str, int]:
 
 
 def _part(kind: Any) -> checks.Check:
-    """Of a field: an instance of a class, also as JSON has it."""
+    """Return a check of a field that is an instance of a class, or its JSON."""
     return checks.Check(lambda value, _: value if isinstance(value, kind) else kind(**value))
 
 
 def _parts(kind: Any) -> checks.Check:
-    """The same, of several."""
+    """Return a check of a field of several instances of a class, or their JSON."""
     each = _part(kind).function
     return checks.Check(lambda value, name: tuple(each(given, name) for given in value))
 
@@ -79,7 +79,7 @@ _Counts = Annotated[Mapping[str, int], checks.Check(_counts)]
 @public
 @dataclasses.dataclass(frozen=True)
 class PlanStep:
-    """A book of a plan: its budget, what is paid for, its utility, and that of the best such book."""
+    """A book of a plan: its budget, its paid positions, its utility, and that of the best such book."""
 
     budget: checks.NonNegativeInt
     learned: checks.NonNegativeInt
@@ -90,16 +90,16 @@ class PlanStep:
 @public
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """What keeping a book costs or saves.
+    """Effects of keeping a book.
 
     Attributes:
-      given: Positions that are kept.
-      histories: That are memorized by them.
-      learned: What is paid for besides.
-      alone: What the kept book is worth without additions; None: nobody knows.
-      additions: What is added to it, by the positions' numbers in the book.
-      free_utility: What the best book without them is worth; None where there was no time to look.
-      free_learned: What is paid for there.
+      given: Number of positions that are kept.
+      histories: Number of histories memorized by them.
+      learned: Number paid for besides.
+      alone: Utility of the kept book without additions; None: unknown.
+      additions: Additions to it, by the positions' numbers in the book.
+      free_utility: Utility of the best book without them; None if there was no time for it.
+      free_learned: Number paid for there.
     """
 
     given: checks.NonNegativeInt
@@ -123,7 +123,7 @@ class AtWorst:
 @public
 @dataclasses.dataclass(frozen=True)
 class LookedAt:
-    """How large a tree is, and its digest."""
+    """Size of a tree, and its digest."""
 
     expanded: checks.NonNegativeInt
     histories: checks.NonNegativeInt
@@ -134,7 +134,7 @@ class LookedAt:
 @public
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """A book that games did not put above none: its size, and what it scored, with an interval of 95 %."""
+    """A book that games did not put above none: its size, and its score, with an interval of 95 %."""
 
     positions: checks.NonNegativeInt
     utility: float
@@ -144,7 +144,7 @@ class Refused:
 @public
 @dataclasses.dataclass(frozen=True)
 class Stop:
-    """Where lines leave a book: after which moves (UCI), how often, what games score there, and how many."""
+    """An exit of a book: moves up to it (UCI), its reach, its score in games, and their number."""
 
     after: Annotated[Sequence[str], checks.each_of(str)]
     reach: float
@@ -158,15 +158,15 @@ _Stops = Annotated[Sequence[Stop], _parts(Stop)]
 @public
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WholeTree:
-    """How a book was found of which the whole tree was looked at.
+    """Search over a whole tree.
 
     Attributes:
-      plan: Books that grow, where that was asked.
-      kept: What keeping a book costs or saves, where one was kept.
-      learned: Positions, or histories, that are paid for.
-      truncation_loss: How much more a book might be worth by what the penalty left out.
+      plan: Growing books, if they were asked for.
+      kept: Effects of keeping a book, if one was kept.
+      learned: Number of positions, or histories, paid for.
+      truncation_loss: Bound on the value that the penalty pruned.
       components: The utility against each of several opponents.
-      robust: What there is at worst, where the model is distrusted.
+      robust: Utilities at worst, if the model is distrusted.
       tree: The tree.
       unfinished: Whether the run goes on.
     """
@@ -184,15 +184,15 @@ class WholeTree:
 @public
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BestFirst:
-    """How a book was found by looking at lines in the order of their promise.
+    """Best-first search over lines.
 
     Attributes:
-      upper: No such book is worth more.
-      learned: Positions, or histories, that are paid for; None: all of the book.
+      upper: Upper bound on the value of such a book.
+      learned: Number of positions, or histories, paid for; None: all of the book.
       order: One of `ORDERS`.
-      work: What was done, such as "evaluations".
-      stops: Where lines leave a book that was searched again, and what that says of it.
-      unfinished: Whether the run goes on; games may then still say what the book is worth.
+      work: Counts of work, such as "evaluations".
+      stops: Exits of a book that was searched again, with the results of that.
+      unfinished: Whether the run goes on; games may then still determine the book's value.
     """
 
     upper: float | None = None
@@ -206,17 +206,18 @@ class BestFirst:
 @public
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ByGames:
-    """How a book was found by games between both sides' play; intervals are of 95 %.
+    """Search validated by games between both sides' play; intervals are of 95 %.
 
     Attributes:
       standard_error: Of the book's utility.
       interval: Of the book's utility.
       unprepared_interval: Of the utility without it.
-      games: How many "taught" what positions are worth, made the "promise", and were played "unprepared".
-      work: What was done besides.
+      games: Numbers of games that "taught" values of positions, made the "promise", and were played
+        "unprepared".
+      work: Other counts of work.
       rounds: As of `ConfirmedPrecomputation`.
-      stops: Where lines leave the book.
-      refused: The book, where games put it no higher than none; there is none then.
+      stops: Exits of the book.
+      refused: The book, if games put it no higher than none; then there is no book.
     """
 
     standard_error: checks.NonNegativeFloat
@@ -232,13 +233,13 @@ class ByGames:
 @public
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BySparring:
-    """How a book was found by games that an opponent played.
+    """Search by games that an opponent played.
 
     Attributes:
-      games: How many were "played".
-      work: What was done.
-      stops: Where lines leave the book.
-      interval: Of 95 %, of the utility, where a match has said what that is.
+      games: Number of games "played".
+      work: Counts of work.
+      stops: Exits of the book.
+      interval: Of 95 %, of the utility, if a match has determined it.
       standard_error: Of the utility, by that match.
     """
 
@@ -253,7 +254,7 @@ Search = WholeTree | BestFirst | ByGames | BySparring
 
 
 def _search(data: Mapping[str, Any]) -> Search:
-    """How a book was found, as JSON has it; what else is there is for programs."""
+    """Return the search in a result's JSON; other keys are for other programs."""
     kind: Any = WholeTree if "tree" in data else BestFirst
     if "games" in data:
         kind = BySparring if "played" in data["games"] else ByGames
@@ -264,7 +265,7 @@ def _search(data: Mapping[str, Any]) -> Search:
 
 
 def _search_json(search: Search) -> dict[str, Any]:
-    """The same as JSON: what has its default is left out."""
+    """Return a search for JSON, without fields that have their default."""
     values = dataclasses.asdict(search)
     defaults = {each.name: each.default for each in dataclasses.fields(search)}
     return {name: value for name, value in values.items() if value != defaults[name]}
@@ -276,11 +277,11 @@ def _search_json(search: Search) -> dict[str, Any]:
 @public
 @dataclasses.dataclass(frozen=True)
 class Neighbor:
-    """An opponent, and what the book and no book score against it, in [0, 1].
+    """An opponent, with the scores of the book and of no book against it, in [0, 1].
 
     Attributes:
-      name: What is other about it than about the model, in words; "the model" itself.
-      games: That were played with the book, and as many without it.
+      name: Its difference from the model, in words; "the model" itself.
+      games: Number of games with the book, and as many without it.
       score: With the book.
       unprepared: Without it.
       standard_error: Of their difference, by these games.
@@ -294,33 +295,33 @@ class Neighbor:
 
     @property
     def gain(self) -> float:
-        """What the book is worth."""
+        """Value of the book."""
         return self.score - self.unprepared
 
 
 @dataclasses.dataclass(frozen=True)
 class Preparation(Result):
-    """A book and what it was made by; utilities are the preparing side's, in [0, 1].
+    """A book with its settings, values and search; utilities are the preparing side's, in [0, 1].
 
     Attributes:
       settings: Of the preparation.
-      book: What is memorized.
-      engines: The analyst's and the opponent's identity, as `StoredEngine` has it.
-      utility: What the book promises: its expected score, or its score by the evaluation (`score_name`).
+      book: The memorized positions.
+      engines: The analyst's and the opponent's identity, as in `StoredEngine`.
+      utility: Value of the book: its expected score, or its score by the evaluation (`score_name`).
       unprepared: The same without the book.
-      value: `utility` less the penalties, which a budget or a plan without games takes the place of.
-      gains: Of each of the book's positions, what knowing it adds to knowing those before it, in all games.
-      budget: At most so many positions were to be learned; None: as many as are worth it.
-      exits: Where games leave the book, and what is promised there.
+      value: `utility` less the penalties, which a budget or a plan without games replaces.
+      gains: For each of the book's positions, the gain over all games of knowing it beside those before it.
+      budget: Largest number of positions to learn; None: as many as are worth it.
+      exits: Exits of the book, with expected scores.
       evaluations: The analyst's when it chose the book's moves, by the moves up to the position.
-      games: In which the opponent's replies were played, by the moves up to the reply and with it.
-      person: Whose games they are; None of another opponent.
-      clock: What the time that known moves save adds to `utility`, which is by the position alone; None:
-        nobody knows.
-      search: How the book was found.
-      neighbors: How it did against opponents near the model, where that was tried (`play_neighbors`).
-      files: What the files that the settings name have come to; they are written beside the result.
-      frontier: What each size of memory is worth, where the whole tree was looked at; no JSON has it.
+      games: Games in which the opponent's replies were played, by the moves up to the reply and with it.
+      person: The player of these games; None for another opponent.
+      clock: Gain from the time that known moves save, beside `utility`, which is by the position alone; None:
+        unknown.
+      search: The kind of search, with its results.
+      neighbors: Scores against opponents near the model, if they were played (`play_neighbors`).
+      files: Data of the files that the settings name; they are written beside the result.
+      frontier: Value of each size of memory, if the whole tree was searched; not in JSON.
     """
 
     _made_by: ClassVar[str] = "prepare() or Preparation.read()"
@@ -344,7 +345,7 @@ class Preparation(Result):
     frontier: MemoryFrontier | None = dataclasses.field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Checks the numbers, which may come from a file."""
+        """Check the numbers, which may come from a file."""
         for name in ("utility", "unprepared"):
             share = checks.check_number(getattr(self, name), name, least=0.0, most=1.0)
             object.__setattr__(self, name, share)
@@ -356,94 +357,94 @@ class Preparation(Result):
 
     @property
     def player(self) -> int:
-        """Whose book it is, 0 White, 1 Black."""
+        """Player of the book, 0 White, 1 Black."""
         return self.settings.player
 
     @property
     def side(self) -> str:
-        """The book's, "white" or "black"."""
+        """The book's side, "white" or "black"."""
         return chess.COLOR_NAMES[self.book.side]
 
     @property
     def standard_error(self) -> float | None:
-        """The standard error of `utility`, where it comes from games."""
+        """Standard error of `utility`, if it comes from games."""
         return self.search.standard_error if isinstance(self.search, ByGames | BySparring) else None
 
     @property
     def score_name(self) -> str:
-        """What `utility` is: expected where games say so, and otherwise an opinion, with its owner."""
+        """Name of `utility`: expected if games determine it, and otherwise an opinion, with its owner."""
         return self.settings.kind.score_name if self.standard_error is None else EXPECTED_SCORE
 
     @property
     def score_note(self) -> str:
-        """A line that says what such a score is not; "" of an expected score."""
+        """A line on what such a score is not; "" for an expected score."""
         return self.settings.kind.note() if self.standard_error is None else ""
 
     @property
     def learned(self) -> int:
-        """How many positions, or histories, are paid for."""
+        """Number of positions, or histories, paid for."""
         search = self.search
         learned = search.learned if isinstance(search, WholeTree | BestFirst) else None
         return len(self.book) if learned is None else learned
 
     @property
     def unfinished(self) -> bool:
-        """Whether its run had not ended."""
+        """Return whether its run had not ended."""
         return isinstance(self.search, WholeTree | BestFirst) and self.search.unfinished
 
     @property
     def seen(self) -> dict[_History, int] | None:
-        """In how many of a person's games each reply was played; others never were. None: no person."""
+        """Number of a person's games in which each reply was played; others never were. None: no person."""
         return {history: found.count for history, found in self.games.items()} or None
 
     @property
     def listed_games(self) -> dict[PlayedGame, int]:
-        """The games behind replies, by number: a game that is behind several is told once."""
+        """The games behind replies, by number: a game that is behind several is listed once."""
         games = dict.fromkeys(game for behind in self.games.values() for game in behind.games)
         return {game: number for number, game in enumerate(games)}
 
     @property
     def guessed(self) -> tuple[int, float]:
-        """How many positions rest on guesses, replies that no game has, and what these add in all games."""
+        """Number of positions after guesses, replies that no game has, and their total gain."""
         guessed = rests_on_guesses(self.book, self.games)
         added = (gain for gain, is_guess in zip(self.gains, guessed, strict=True) if is_guess)
         return sum(guessed), math.fsum(added)
 
     @property
     def coverage(self) -> dict[int, float]:
-        """The share of games in which each of our moves, by its number, is still the book's."""
+        """Share of games in which each of our moves, by its number, is still the book's."""
         return coverage(self.book, self.exits)
 
     @property
     def traps(self) -> list[Trap]:
-        """Likely replies that cost their player, those first that bring most; of an engine there are none."""
+        """Likely replies that cost their player, most valuable first; [] if the opponent is an engine."""
         return traps(self.book, self.exits, self.evaluations) if self.of_people else []
 
     @property
     def mistakes(self) -> list[Trap]:
-        """The same after each history that leads to them, in the order of the tree."""
+        """The traps after each history that leads to them, in the order of the tree."""
         return mistakes(self.book, self.exits, self.evaluations) if self.of_people else []
 
     @property
     def of_people(self) -> bool:
-        """Whether the opponent is people of a rating, or a person."""
+        """Return whether the opponent is people of a rating, or a person."""
         return self.settings.of_people or self.person is not None
 
     @property
     def stops(self) -> dict[tuple[str, ...], float]:
-        """What games, or later searches, say of where lines leave the book, by moves in UCI notation."""
+        """Values of exits from games or later searches, by moves in UCI notation."""
         stops = () if isinstance(self.search, WholeTree) else self.search.stops
         return {tuple(stop.after): stop.value for stop in stops}
 
     def columns(self) -> dict[str, Any]:
-        """One row for each of the book's positions: those of `Book.columns`, and the gain."""
+        """Return a row for each of the book's positions: those of `Book.columns`, and the gain."""
         return self.book.columns() | {"gain": self.gains}
 
     def _repr_html_(self) -> str:
         return super()._repr_html_() + self.book._repr_html_()
 
     def to_json(self) -> dict[str, Any]:
-        """The preparation for programs, as `from_json` takes it; what the settings name is not in it."""
+        """Return the preparation for programs, as `from_json` takes it, without the data of named files."""
         positions = zip(self.book.positions, self.gains, strict=True)
         listed = self.listed_games
         return {
@@ -477,19 +478,18 @@ class Preparation(Result):
 
     @public
     def write(self, folder: checks.FilePath, more: Mapping[str, Any] | None = None) -> None:
-        """Writes book.bin (Polyglot), book.pgn (variations) and result.json, all or none of them.
+        """Write book.bin (Polyglot), book.pgn (variations) and result.json, all or none of them.
 
-        Where the opponent is people or a person, traps.pgn has a game for each of `traps`.
+        If the opponent is people or a person, traps.pgn has a game for each of `traps`.
 
-        Where the settings name files, what these came to is written as well, as opponent.npz: counts of moves
-        as they were fitted, and a calibration, to be played without the files. It has no games.
+        If the settings name files, their data are written as well, as opponent.npz: counts of moves as
+        fitted, and a calibration, to be used without the files. It contains no games.
 
         Args:
-          folder: where; it is there already.
-          more: what result.json has besides.
+          folder: an existing folder.
+          more: further content of result.json.
 
         Raises:
-          ValueError: arguments of another kind.
           OSError: a file cannot be written.
         """
         spec, exits = self.settings.opponent, self.exits
@@ -499,7 +499,7 @@ class Preparation(Result):
         opponent = plain_text(spec) or self.engines[1]
         names = by_player(self.player, "Book", opponent)
         headers = {"Event": f"Preparation against {opponent}", "White": names[0], "Black": names[1]}
-        if self.standard_error is None:  # what evaluations count is no expected score
+        if self.standard_error is None:  # an evaluation gives no expected score
             exits = [dataclasses.replace(each, promised=None) for each in exits]
         with write_together(folder) as drafts:
             if self.files is not None:
@@ -530,10 +530,10 @@ class Preparation(Result):
     @classmethod
     @public
     def read(cls, folder: checks.FilePath) -> Preparation:
-        """Reads `result.json` in a folder, and what its opponent was made of, if `opponent.npz` is there.
+        """Read `result.json` in a folder, and its opponent's data, if `opponent.npz` is there.
 
         Raises:
-          ValueError: the folder has no such file, or what is in it is no result of a preparation.
+          ValueError: the folder has no such file, or the file is no result of a preparation.
         """
         path = pathlib.Path(folder) / "result.json"
         model = path.with_name(MODEL_FILE)
@@ -561,9 +561,9 @@ class Preparation(Result):
         for name in ("analyst_limit", "opponent_limit", "own_limit", "check_limit"):
             if given.get(name) is not None:
                 given[name] = SearchLimit.parse(given[name])
-        settings = PreparationSettings(**given, trusted=False, files=files)  # a file that says so is refused
+        settings = PreparationSettings(**given, trusted=False, files=files)  # whatever the file claims
         engines = (plain_text(str(data["analyst"])), plain_text(str(data["opponent"])))
-        for text in (*engines, settings.opponent, settings.calibration):  # which terminals are shown
+        for text in (*engines, settings.opponent, settings.calibration):  # shown in terminals
             if not text.isprintable():
                 raise ValueError(f"a name that cannot be printed, {shown(text)}")
         side = settings.side
@@ -604,7 +604,7 @@ def _uci(moves: Sequence[chess.Move]) -> list[str]:
 
 
 def _moves(texts: Sequence[str]) -> _History:
-    """Moves in UCI notation."""
+    """Return moves from UCI notation."""
     return tuple(map(chess.Move.from_uci, texts))
 
 
@@ -619,20 +619,20 @@ def _position(entry: Mapping[str, Any]) -> BookPosition:
 
 
 def _score(given: Mapping[str, Any], side: chess.Color) -> chess.engine.PovScore:
-    """An evaluation, in centipawns or moves to mate, of the book's side."""
+    """Return an evaluation, in centipawns or moves to mate, of the book's side."""
     ((unit, value),) = given.items()
     amount = checks.check_integer(value, unit, least=-_MOST, most=_MOST)
     return chess.engine.PovScore({"cp": chess.engine.Cp, "mate": chess.engine.Mate}[unit](amount), side)
 
 
 def _game(given: Mapping[str, Any]) -> PlayedGame:
-    """A game of a person."""
+    """Return a game of a person."""
     moves = _moves(str(given.get("moves", "")).split())
     return PlayedGame(given["white"], given["black"], given["year"], given["result"], moves)
 
 
 def _games(given: Mapping[str, Any], listed: Sequence[PlayedGame]) -> ReplyGames:
-    """The games of a reply, by their numbers; older results have them as they are."""
+    """Return the games of a reply, by their numbers; older results contain the games themselves."""
     games = [
         _game(each) if isinstance(each, Mapping) else listed[checks.check_integer(each, "games", least=0)]
         for each in given["games"]
@@ -647,24 +647,24 @@ _Joined = list[list[tuple[int, npt.NDArray[np.int64]]]]
 
 @public
 def best_parts(book: Book, gains: Sequence[float]) -> npt.NDArray[np.bool_]:
-    """The best part of a book within each budget, in O(n^2) time and bytes for n positions.
+    """Return the best part of a book within each budget, in O(n^2) time and bytes for n positions.
 
     Args:
-      book: whose parts.
-      gains: of each position, what knowing it adds to knowing those before it, in all games.
+      book: the book.
+      gains: for each position, the gain over all games of knowing it beside those before it.
 
     Returns:
-      bool[n + 1, n]: row k says which positions are in the best part of at most k; of equally good ones it
-      has the fewest. The last row is the whole book, whatever its gains.
+      bool[n + 1, n]: row k marks the positions of the best part of at most k; of equally good ones it has the
+      fewest. The last row is the whole book, whatever its gains.
 
     Raises:
-      ValueError: no book, or not a finite gain for each of its positions.
+      ValueError: not a finite gain for each of its positions.
     """
     gain = checks.check_numbers(gains, len(book), "gains").tolist()
     n = len(book)
     before = predecessors(book)
-    # What has been joined to a position, or (n) to the start: the most that each number of positions is
-    # worth, and what was joined, with how many positions of it are best at each size.
+    # For each position, or (n) for the start: the greatest value of each number of positions of the joined
+    # subtrees, and the subtrees, with the number of positions of each that is best at each size.
     worth = [np.zeros(1) for _ in range(n + 1)]
     joined: _Joined = [[] for _ in range(n + 1)]
     for k in sorted(range(n), key=lambda k: -len(book.positions[k].history)):
@@ -687,7 +687,7 @@ def best_parts(book: Book, gains: Sequence[float]) -> npt.NDArray[np.bool_]:
 def _join(
     one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """(the most that each number of positions of both is worth, how many of the other's are best there)."""
+    """Return (greatest value of each number of positions of both, the other's number of these)."""
     few, many = (other, one) if len(other) <= len(one) else (one, other)
     most = np.full(len(one) + len(other) - 1, -np.inf)
     of_few = np.zeros(len(most), np.int64)
@@ -700,7 +700,7 @@ def _join(
 
 
 def _take(part: npt.NDArray[np.bool_], joined: _Joined, size: int) -> None:
-    """Marks the positions of the best part with `size` of them."""
+    """Mark the positions of the best part with `size` of them."""
     stack = [(len(part), size)]
     while stack:
         k, left = stack.pop()
@@ -713,7 +713,7 @@ def _take(part: npt.NDArray[np.bool_], joined: _Joined, size: int) -> None:
 
 
 def predecessors(book: Book) -> list[int]:
-    """The last memorized position on the way to each; where there is none, the number of positions."""
+    """Return the last memorized position before each; if there is none, the number of positions."""
     known: dict[tuple[chess.Move, ...], int] = {each.history: k for k, each in enumerate(book.positions)}
     found = []
     for each in book.positions:

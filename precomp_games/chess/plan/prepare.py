@@ -42,12 +42,12 @@ from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
-_MOST = 150  # positions, where games are played and no budget is given
-_UNPREPARED = 100  # games at most that say what there is without a book
-_TELLING = 100  # games with a book, and without it, that may say that it is no better than none
-_TEACHING = 6  # one game in so many teaches what positions are worth
+_MOST = 150  # positions, if games are played and no budget is given
+_UNPREPARED = 100  # games at most for the value without a book
+_TELLING = 100  # games with a book, and without it, in a test whether it is better than none
+_TEACHING = 6  # one game in so many is for learning values of positions
 _SECONDS = 120.0  # for each integer program, of which there are some with a price per position
-_SOME_SECONDS = 10.0  # for each of many, where lines are looked at best first
+_SOME_SECONDS = 10.0  # for each of many, in best-first search
 
 
 @public
@@ -65,39 +65,36 @@ def prepare(
     enough: Callable[[], bool] | None = None,
     improved: Callable[[Preparation], Any] | None = None,
 ) -> Preparation:
-    """Finds what one side has to know, and what that is worth.
+    """Find the best book of one side, and its value.
 
-    Without a choice of moves (`settings.menu` 0 or 1, and no games), all that the penalty allows is looked at
-    and the best book of it is taken. With a choice, lines are looked at in the order of their promise, up to
-    `max_evaluations`; where a fitted evaluation says what they are worth, games correct it, but for a price
-    per position. With `settings.check_limit` the book that was found so, without games, is searched again,
-    see `check` of `best_first_precomputation`.
+    Without a choice of moves (`settings.menu` 0 or 1, and no games), the whole tree within the penalty is
+    searched for the best book. With a choice, lines are searched best first, up to `max_evaluations`; games
+    correct a fitted evaluation, except with a price per position. With `settings.check_limit` a book that was
+    found so, without games, is searched again, see `check` of `best_first_precomputation`.
 
     Args:
-      settings: what is prepared, against whom, and how it is valued.
-      engines: whose searches.
-      budget: learn at most so many positions, as well as possible; the penalty then only says how far is
-        looked. None: as many as are worth the penalty, and 150 at most where games are played.
-      games: of a fitted evaluation, how many games between both sides' play there may be: a sixth teaches
-        what positions are worth, the others say what the book is worth. 0: the evaluation stands alone.
-      order: with a choice and without games, which lines come first, see `best_first_precomputation`.
-      gap: there, the search stops when no book is worth more by this.
-      max_evaluations: with a choice, how many evaluations there are at most.
-      plan: sizes that grow, of books each of which contains the one before (`precomputation_plan`).
-      keep: what is known already and stays, see `preparation_tree`.
-      enough: with a choice of moves, asked now and then whether to look no further: the best book so far is
-        taken, and games say what it is worth. A whole tree is looked at as far as the deadline allows.
+      settings: of the preparation.
+      engines: engines of the searches.
+      budget: learn at most so many positions, as well as possible; the penalty then only sets the search
+        depth. None: as many as are worth the penalty, and 150 at most if games are played.
+      games: for a fitted evaluation, largest number of games between both sides' play: a sixth is for
+        learning values of positions, the others for the value of the book. 0: the evaluation alone is used.
+      order: with a choice and without games, the order of lines, see `best_first_precomputation`.
+      gap: there, the search stops when no book is better by more than this.
+      max_evaluations: with a choice, the largest number of evaluations.
+      plan: growing sizes of books each of which contains the one before (`precomputation_plan`).
+      keep: known moves that stay, see `preparation_tree`.
+      enough: with a choice of moves, called now and then; true stops the search: the best book so far is
+        taken, and games determine its value. A whole tree is searched as far as the deadline allows.
       improved: called now and then with the best book so far: `search.unfinished` is true, no games have
-        said what it is worth, and there is nothing in it of where games leave it. Of a whole tree, where time
-        is limited.
+        determined its value, and its exits are missing. For a whole tree, only if time is limited.
 
     Returns:
-      The preparation. Its `search` says how it was found: `WholeTree`, `BestFirst` or `ByGames`. A book that
-      a hundred games did not put above a hundred without one is refused: there is none then.
+      The preparation. Its `search` is a `WholeTree`, `BestFirst` or `ByGames`. A book that a hundred games
+      did not put above a hundred without one is refused: the preparation then has no book.
 
     Raises:
-      ValueError, EngineError: settings, engines, the store or another argument are not what they
-        should be.
+      ValueError, EngineError: settings, engines, the store or another argument are not valid.
     """
     other_way, by_position = bool(plan) or keep is not None, settings.price == "positions"
     whole_tree = other_way or settings.distrust > 0.0
@@ -153,7 +150,7 @@ def prepare(
                 so_far(made)
             return made
 
-        # A budget is what limits the book: the penalty then says how far is looked.
+        # A budget limits the book: the penalty then only sets the search depth.
         limits = bool(plan) or budget is not None
         found = trees.looked_far(settings, look, by_steps=limits and engines.can_search)
         if keep is not None:
@@ -162,14 +159,14 @@ def prepare(
 
 
 def is_by_games(settings: PreparationSettings, games: int, *, whole_tree: bool) -> bool:
-    """Whether games say what the book is worth."""
+    """Return whether games determine the book's value."""
     by_history = settings.price == "infosets" and not whole_tree
     return settings.kind.fitted and settings.menu > 0 and games > 0 and by_history
 
 
 def with_exits(found: Preparation, engines: Engines, policies: PreparationPolicies) -> Preparation:
-    """With what there is to say of the book that was found, by the policies that it was found with."""
-    with limited(None):  # nearly all of which has been searched
+    """Add exits, engine evaluations and source games to the result, by the policies of its search."""
+    with limited(None):  # nearly all searches are stored
         exits = exits_of(found.book, found.settings, policies, found.stops)
         return described(found, engines, policies, exits)
 
@@ -181,7 +178,7 @@ def described(
     exits: Sequence[BookExit],
     least: float = 0.0,
 ) -> Preparation:
-    """With exits, what they say, and the analyst's evaluations of what comes up in such a share of games."""
+    """Add exits, the facts that follow, and the analyst's evaluations of positions with this reach."""
     settings, book = found.settings, found.book
     opponent = policies.sigma[1 - settings.player]
     told = [k for k, position in enumerate(book.positions) if position.reach >= least]
@@ -215,7 +212,7 @@ def described(
 
 
 def clock_gain(settings: PreparationSettings, exits: Sequence[BookExit]) -> float:
-    """What the time that a book saves adds to its side's score, by what is promised where games leave it."""
+    """Return the gain in score from the time that a book saves, given the exits' expected scores."""
     saved, game, gains = saved_time(settings), settings.game(), [0.0]
     for each in exits:
         if not each.over and each.promised is not None:
@@ -232,13 +229,13 @@ def exits_of(
     policies: PreparationPolicies,
     stops: Mapping[tuple[str, ...], float],
 ) -> list[BookExit]:
-    """Where games leave a book, and what its preparation counts for them.
+    """Return the exits of a book, with the preparation's values.
 
     Args:
       book: the book.
-      settings: what it was made by.
+      settings: of its preparation.
       policies: of these settings.
-      stops: what was learned there, see `Preparation.stops`; elsewhere the evaluation says it.
+      stops: learned values of exits, see `Preparation.stops`; elsewhere the evaluation is used.
     """
     value = None if isinstance(policies.leaf_value, RolloutValues) else policies.leaf_value
     return book_exits(
@@ -252,7 +249,7 @@ def exits_of(
 
 @dataclasses.dataclass(frozen=True)
 class _Taught:
-    """What stopping is worth to White: as was learned, elsewhere as the evaluation says."""
+    """Leaf values, White's: as learned, elsewhere by the evaluation."""
 
     stops: Mapping[tuple[str, ...], float]
     player: int
@@ -278,7 +275,7 @@ def _by_tree(
     plan: Sequence[int],
     keep: Mapping[str, chess.Move] | None,
 ) -> Preparation:
-    """All that the penalty allows is looked at, and the best book of it is taken."""
+    """Search the whole tree within the penalty for the best book."""
     players, policies = (engines.analyst, engines.opponent), engines.policies(settings)
     tree = trees.preparation_tree(settings, *players, policies=policies, keep=keep)
     player, frontier = settings.player, None
@@ -317,7 +314,7 @@ def _by_tree(
 
 
 def _beside_free(found: Preparation, engines: Engines, budget: int | None) -> Preparation:
-    """With what the best book is worth that keeps nothing, where there is time for it."""
+    """Add the value of the best book that keeps nothing, if there is time."""
     settings, search = found.settings, found.search
     assert isinstance(search, preparation.WholeTree) and search.kept is not None
     players, policies = (engines.analyst, engines.opponent), engines.policies(settings)
@@ -333,7 +330,7 @@ def _beside_free(found: Preparation, engines: Engines, budget: int | None) -> Pr
 def _robust(
     tree: HistoryTree, settings: PreparationSettings, engines: Engines, budget: int | None
 ) -> Preparation:
-    """The book that is worth most against the worst opponent around the model."""
+    """Return the most valuable book against the worst opponent around the model."""
     player = settings.player
     shares = distrusted_shares(tree, settings, engines.policies(settings).sigma[1 - player])
     best = algorithms.robust_precomputation(tree, player, shares, budget=budget)
@@ -349,7 +346,7 @@ def _robust(
 def distrusted_shares(
     tree: HistoryTree, settings: PreparationSettings, opponent: Any
 ) -> npt.NDArray[np.float64]:
-    """float64[n]: how much of what the opponent plays at each history the model does not know."""
+    """Return float64[n]: contamination of the opponent's model at each history."""
     shares = np.full(tree.num_histories, settings.distrust)
     if not isinstance(opponent, CountsPolicy):
         return shares
@@ -366,7 +363,7 @@ def distrusted_shares(
 
 
 def looked_at(tree: HistoryTree) -> preparation.LookedAt:
-    """Return how large a tree is."""
+    """Return a tree's size."""
     expanded = int(tree.work["expanded"])
     return preparation.LookedAt(expanded, tree.num_histories, tree.num_positions, tree.fingerprint)
 
@@ -377,12 +374,12 @@ def looked_at(tree: HistoryTree) -> preparation.LookedAt:
 def _deeper(
     settings: PreparationSettings, engines: Engines, policies: PreparationPolicies
 ) -> tuple[Any, Any] | None:
-    """What the analyst's searches at `check_limit` allow to memorize, and say of where lines stop."""
+    """Return the candidate moves and leaf values of the analyst's searches at `check_limit`."""
     if settings.check_limit is None:
         return None
     value, limit = policies.leaf_value, settings.check_limit
     if isinstance(value, EngineEvaluation):
-        if value.multipv == 1 and limit.nodes is not None:  # as many as each of the menu's lines has
+        if value.multipv == 1 and limit.nodes is not None:  # as many nodes as each of the menu's lines has
             limit = SearchLimit(nodes=-(-limit.nodes // settings.multipv))
         value = dataclasses.replace(value, limit=limit)
     deeper = dataclasses.replace(settings, analyst_limit=settings.check_limit)
@@ -395,7 +392,7 @@ def _by_estimates(
     found: CertifiedPrecomputation,
     search: preparation.BestFirst,
 ) -> Preparation:
-    """What evaluations say of what was found, and no games."""
+    """Return a preparation with values by evaluations, without games."""
     utility = min(found.lower + found.penalty * found.paid, 1.0)  # by rounding, it may be above
     worth = utility, max(utility - float(found.gain.sum()), 0.0), found.lower
     book, gains = trees.certified_book(found), found.gain.tolist()
@@ -408,9 +405,9 @@ def _by_estimates(
 def _by_games(
     settings: PreparationSettings, engines: Engines, budget: int | None, games: int, search: Mapping[str, Any]
 ) -> Preparation:
-    """Lines are looked at in the order of their promise, and games say what they are worth.
+    """Search lines best first, with values from games.
 
-    `search`: what the solver is told besides.
+    `search`: further arguments of the solver.
     """
     policies = engines.policies(settings)
     teaching = games // _TEACHING
@@ -430,14 +427,14 @@ def _by_games(
     promise, error, interval, refused = found.promise, found.standard_error, found.interval, None
     unplayed, unprepared, ends = 0, promise, interval
     if book.positions:
-        # What an evaluation says of the start may be of another world: of another opponent than it was
-        # fitted to. These are the first games of a match with this seed, which then finds them searched.
+        # An evaluation of the start may be wrong here: it was fitted to another opponent. These are the first
+        # games of a match with this seed, which then finds them searched.
         empty = Book(book.start, book.side, ())
         without = engines.match(empty, settings, min(_UNPREPARED, promising), seed=settings.seed)
         unplayed, unprepared, ends = len(without.games), without.score, without.interval
         if promise > unprepared or min(found.games, unplayed) < _TELLING:
             book, gains = _gaining(book, gains, found.unprepared - unprepared)
-        else:  # what its own games do not put above no book is no advice
+        else:  # a book that its own games do not put above none is no advice
             refused = preparation.Refused(len(book), promise, interval)
             book, gains, promise, error, interval = empty, [], unprepared, without.standard_error, ends
     taught = sum(each.games for each in found.rounds)
@@ -456,7 +453,7 @@ def _by_games(
 
 
 def told_stops(found: ConfirmedPrecomputation) -> list[preparation.Stop]:
-    """Where lines leave a book, and what games have taught of it."""
+    """Return the exits of a book, with values learned from games."""
     return [preparation.Stop(_uci(stop.history), stop.reach, stop.value, stop.games) for stop in found.stops]
 
 
@@ -465,10 +462,10 @@ def _uci(actions: Sequence[int]) -> list[str]:
 
 
 def _gaining(book: Book, gains: Sequence[float], more: float) -> tuple[Book, list[float]]:
-    """A book and its gains, where there is less without it than its values said, by `more`.
+    """Return a book and its gains, if the value without it is lower than its leaf values imply, by `more`.
 
-    That is what the first positions add to nothing, by how often they are reached, so that gains still come
-    to what the book's values are worth more than `unprepared`.
+    The difference is a gain of the first positions, in proportion to their reach, so that gains still sum to
+    the difference between the book's value and `unprepared`.
     """
     first = [position.reach if len(position.history) < 2 else 0.0 for position in book.positions]
     total = sum(first)

@@ -1,9 +1,9 @@
-"""Reviewing games that were played with a repertoire: where it was left, what that cost, what it teaches.
+"""Reviews games played with a repertoire: where it was left, at what cost, and the lessons from that.
 
-Each game is followed by positions. It leaves the repertoire where its owner plays something else, the
-opponent a reply that the repertoire does not have, or a line is at an end; it comes back where other moves
-lead to a position of the repertoire, and may leave it again. The opponent's replies are then added to the
-model of it: `CountsPolicy`, with what was known before as the prior.
+Each game is followed by positions. It leaves the repertoire if its owner plays another move, the opponent a
+reply that the repertoire does not have, or a line ends; it comes back if other moves lead to a position of
+the repertoire, and may leave it again. The opponent's replies are then added to the model of it:
+`CountsPolicy`, with the earlier model as the prior.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.judging import line_of
 from precomp_games.policies.rows import as_batch_policy, is_of_history
 
-# Who left a repertoire, or that its line was at an end.
+# Reasons for leaving a repertoire: a move of either side, or the end of a line.
 BY_OWNER = "you"
 BY_OPPONENT = "the opponent"
 AT_ITS_END = "the book's end"
-_SHARE = 0.3  # of the time that is left, for looking at games
+_SHARE = 0.3  # of the remaining time, for following games
 
-_LEAST = 5e-5  # what is less than this is told as 0.00 points in 100 games
+_LEAST = 5e-5  # anything less is shown as 0.00 points in 100 games
 
 
 @dataclasses.dataclass(frozen=True)
 class GamesReview(Result):
-    """What games say about a repertoire; lines and moves are in SAN, costs are utilities in [-1, 1].
+    """Results of a review of games; lines and moves are in SAN, costs are utilities in [-1, 1].
 
     Attributes:
-      games: Rows, one for each time that a game left the book, with its number ("game"), who left it
-        ("left_by"), the line up to there ("after"), the move that was played, the book's ("book"), a better
-        one, each "" where there is none, what was played cost, below 0 where it is worth more than the
-        book's, and the move by which the game came back ("back"), "" where it did not. A move is called
-        better only where each search that speaks of both says so.
+      games: Rows, one for each time that a game left the book, with its number ("game"), the side that left
+        it ("left_by"), the line up to there ("after"), the move that was played, the book's ("book"), a
+        better one, each "" if there is none, the cost of the move played, below 0 if it is worth more than
+        the book's, and the move by which the game came back ("back"), "" if it did not. A move is called
+        better only if each search that has both moves agrees.
       to_learn: Rows with positions ("after") in which a better move is known ("learn"), the number of games
-        and what they lost there, the dearest first.
-      replies: Rows with the opponent's replies while the book was followed ("after", "reply", "games") and
-        how likely they were before these games ("was") and are now ("is").
+        and their loss there, the largest loss first.
+      replies: Rows with the opponent's replies while the book was followed ("after", "reply", "games"), with
+        their probabilities before these games ("was") and now ("is").
       policies: Both sides' play, the opponent's with the replies of these games.
-      looked_at: How many games the rows are about, drawn where there was no time for all.
+      looked_at: Number of games in the rows, drawn at random if there was no time for all.
     """
 
     games: list[dict[str, Any]]
@@ -62,7 +62,7 @@ class GamesReview(Result):
 
     @property
     def left_by(self) -> collections.Counter[str]:
-        """How often games left the book, by `BY_OWNER` and the others."""
+        """Number of times that games left the book, by `BY_OWNER` and the other reasons."""
         return collections.Counter(row["left_by"] for row in self.games)
 
 
@@ -73,14 +73,14 @@ def review_games(
     policies: PreparationPolicies,
     prior_games: float,
 ) -> GamesReview:
-    """Follows games through a repertoire.
+    """Follow games through a repertoire.
 
     Args:
       repertoire: the book.
       games: its owner's games, from the book's start position, by any number.
       settings: of the preparation.
-      policies: by which costs are counted; the opponent's is what was known of it before these games.
-      prior_games: how many games that knowledge is worth, more than 0.
+      policies: policies and values for costs; the opponent's is its model before these games.
+      prior_games: number of games that this model is worth, more than 0.
     """
     start, replies = settings.game().new_initial_state(), _answered(repertoire)
     now = _updated(policies, settings, repertoire, list(games.values()), prior_games)
@@ -101,15 +101,15 @@ def review_games(
 
 
 class _Departure(NamedTuple):
-    """Where a game left the book.
+    """A departure of a game from the book.
 
     Attributes:
       number: of the game.
-      by: who left it, or that its line was at an end.
+      by: the reason, see `BY_OWNER` and the others.
       state: the position, with the book's owner to move.
       played: the move that was played there.
-      book: what the book plays there, None where it has nothing.
-      back: the move by which the game came back, "" where it did not.
+      book: the book's move there, None if it has none.
+      back: the move by which the game came back, "" if it did not.
     """
 
     number: int
@@ -121,7 +121,7 @@ class _Departure(NamedTuple):
 
 
 def _answered(book: Repertoire) -> set[str]:
-    """The positions in which the book has an answer to some reply."""
+    """Return the positions in which the book has an answer to some reply."""
     boards: dict[tuple[int, ...], chess.Board] = {(): book.start}
     for line in book.lines:
         for k in range(1, len(line)):
@@ -133,7 +133,7 @@ def _answered(book: Repertoire) -> set[str]:
 def _followed(
     number: int, actions: Sequence[int], book: Repertoire, replies: set[str], start: ChessState
 ) -> tuple[list[_Departure], list[tuple[ChessState, int]]]:
-    """Each time that a game left the book, and the opponent's replies, with their positions, while in it."""
+    """Return a game's departures, and the opponent's replies, with their positions, while in the book."""
     departures: list[_Departure] = []
     met: list[tuple[ChessState, int]] = []
     state, before, away = start, None, False
@@ -161,11 +161,11 @@ def _followed(
 def _departure_rows(
     departures: Sequence[_Departure], book: Repertoire, policies: PreparationPolicies
 ) -> list[dict[str, Any]]:
-    """Each departure, with what the move that was played there cost by the analyst.
+    """Return a row for each departure, with the cost of the move played according to the analyst.
 
-    A search of the position compares the two moves; where it does not have one of them, searches of the
-    positions after them do. These have an error: by the first one, a move that it has is better than any that
-    it does not have, and where the two kinds differ, neither move is called better.
+    A search of the position compares the two moves; if it lacks one of them, searches of the positions after
+    them do. These have an error: by the first search, a move that it has is better than any that it lacks,
+    and if the two kinds of searches differ, neither move is called better.
     """
     evaluation = policies.leaf_value
     epds = [board_key(each.state) for each in departures]
@@ -198,14 +198,14 @@ def _departure_rows(
 
 
 def _worth_of(state: ChessState, action: int, policies: PreparationPolicies) -> float:
-    """What the position after a move is worth to the side that made it."""
+    """Return the value of the position after a move to the side that made it."""
     then = state.child(action)
     white = float(then.returns()[0] if then.is_terminal() else policies.leaf_value.evaluate_batch([then])[0])
     return white if state.current_player() == 0 else 1.0 - white
 
 
 def _lessons(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What these games teach: positions in which a better move is known, by what that cost in all of them."""
+    """Return the positions in which a better move is known, by the total loss in these games."""
     total: dict[tuple[str, str], list[float]] = collections.defaultdict(list)
     for row in rows:
         if row["better"]:
@@ -224,7 +224,7 @@ def _updated(
     games: Sequence[GameRecord],
     prior_games: float,
 ) -> PreparationPolicies:
-    """The same, with an opponent whose model has the replies of these games."""
+    """Return the policies with an opponent whose model has the replies of these games."""
     rival = 1 - book.player
     replies = [
         each
@@ -245,7 +245,7 @@ def _reply_rows(
     before: PreparationPolicies,
     after: PreparationPolicies,
 ) -> list[dict[str, Any]]:
-    """The opponent's replies while the book was followed, and how likely they were and are."""
+    """Return the opponent's replies while the book was followed, with their probabilities before and now."""
     met: dict[tuple[Hashable, int], list[ChessState]] = collections.defaultdict(list)
     rival = 1 - book.player
     whole = any(is_of_history(each.sigma[rival]) for each in (before, after))

@@ -1,4 +1,4 @@
-"""The trees of preparations, of one side (Algorithm 1) and of both (the meta-game), and books of them."""
+"""Trees of preparations, of one side (Algorithm 1) and of both (the meta-game), and their books."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from precomp_games.tree.expansion.options import Truncation
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import Alternative, MemorizedState
 
-_LOOKS = (256, 64, 16, 8, 4, 2, 1)  # times the penalty
+_LOOKS = (256, 64, 16, 8, 4, 2, 1)  # multiples of the penalty
 Found = TypeVar("Found")
 
 
@@ -48,22 +48,22 @@ def preparation_tree(
     truncate: Truncation = "values",
     keep: Mapping[str, chess.Move] | None = None,
 ) -> HistoryTree:
-    """Expands the tree of Algorithm 1 for one side.
+    """Expand the tree of Algorithm 1 for one side.
 
     With a price per position, histories share everything by `board_key`.
 
     Args:
-      settings: see there.
+      settings: of the preparation.
       analyst: see `preparation_policies`.
-      opponent: see there.
-      policies: of `preparation_policies`, where they have been made already.
+      opponent: see `preparation_policies`.
+      policies: of `preparation_policies`, if they have been made already.
       truncate: see `HistoryTree.from_game`.
-      keep: a book that is there already: the move by the EPD of the position (`board_key`). There it is what
-        can be memorized, and it costs nothing: the tree has weight 0 there. What solvers are told of it is
+      keep: an existing book: the move by the EPD of the position (`board_key`). There it is the only
+        candidate move, and it costs nothing: the tree has weight 0 there. For solvers, pass
         `keep=kept_entries(tree, player)`.
 
     Raises:
-      ValueError, EngineError: settings, the engine or the store are not what they should be.
+      ValueError, EngineError: as `preparation_policies` and `HistoryTree.from_game`.
     """
     if policies is None:
         policies = model.preparation_policies(settings, analyst, opponent)
@@ -83,11 +83,7 @@ def preparation_tree(
 
 @public
 def kept_entries(tree: HistoryTree, player: checks.Player) -> npt.NDArray[np.int64]:
-    """int64[k]: the entries of a tree that are known already, of `preparation_tree` with a book to keep.
-
-    Raises:
-      ValueError: an argument is not as above.
-    """
+    """Return int64[k]: the known entries of a tree, of `preparation_tree` with a book to keep."""
     own = tree.entry_player == player
     return np.flatnonzero(own & (tree.infoset_weight[tree.entry_infoset] == 0.0))
 
@@ -100,22 +96,22 @@ def equilibrium_tree(
     *,
     max_histories: checks.PositiveInt = 50_000_000,
 ) -> HistoryTree:
-    """Expands the tree of the meta-game in which both sides prepare.
+    """Expand the tree of the meta-game in which both sides prepare.
 
-    Both play as the opponent does, at its limit and temperature, and may memorize what a search at the
-    analyst's limit says: `settings.menu` and `own_temperature_cp` are both sides'. White has the engine
+    Both play as the opponent does, at its limit and temperature, and may memorize the moves of a search at
+    the analyst's limit: `settings.menu` and `own_temperature_cp` are both sides'. White has the engine
     `analyst`, Black `opponent`, and neither may be a weakened one, since books are read from scores.
-    `settings.player` has no meaning here, and `settings.penalty` is both sides'. A player who stops is worth
-    what sigma plays on to; evaluations, White's engine's, stand at the leaves, and end lines where stopping
+    `settings.player` is ignored, and `settings.penalty` is both sides'. The value of a player who stops is
+    that of sigma's play; evaluations, White's engine's, are the leaf values, and prune lines where stopping
     alone is better (`truncate="values"`).
 
     With `settings.menu` of 2 or more, no penalty ends a line on which both sides memorize: neither one's
     choices make it less likely, so there are as many lines as menus have entries, to the power of plies.
-    Books then look `settings.max_plies` far, a few, and beyond that the game goes on by the rules of chess:
+    Books then end after `settings.max_plies`, a few, and beyond that the game goes on by the rules of chess:
     leaves are evaluated, and not drawn.
 
     Args:
-      settings: see there.
+      settings: of the preparation.
       analyst: White's engine.
       opponent: Black's; by default the analyst's.
       max_histories: see `HistoryTree.from_game`.
@@ -151,12 +147,12 @@ def equilibrium_tree(
 def looked_far(
     settings: PreparationSettings, look: Callable[[PreparationSettings], Found], *, by_steps: bool = True
 ) -> Found:
-    """What is found by settings, or, where time is limited, by the last penalty that there is time for.
+    """Return `look`'s result; with limited time, that of the last penalty for which there is time.
 
     Args:
-      settings: see there.
-      look: what finds it, by settings with a penalty.
-      by_steps: whether penalties fall to the one of the settings; otherwise there is that alone.
+      settings: of the preparation.
+      look: finds a result by settings with a penalty.
+      by_steps: whether penalties fall to that of the settings; otherwise only that one is used.
     """
     steps = [
         dataclasses.replace(settings, penalty=times * settings.penalty)
@@ -171,7 +167,7 @@ def _tree(
     penalties: tuple[float, float],
     **how: Any,
 ) -> HistoryTree:
-    """The tree of these policies; `how` it is expanded is what `HistoryTree.from_game` is told besides."""
+    """Expand the tree of these policies; `how` are further arguments of `HistoryTree.from_game`."""
     told = {"game": settings.game(), "position_key": position_key} | how
     return HistoryTree.from_game(
         sigma_pre=policies.sigma_pre,
@@ -188,10 +184,10 @@ def _tree(
 
 @dataclasses.dataclass(frozen=True)
 class _KeptMoves:
-    """What can be memorized, as a menu, where the moves at some positions are known already.
+    """A menu of candidate moves in which the moves at some positions are known already.
 
     Attributes:
-      others: What can be memorized elsewhere.
+      others: Candidate moves elsewhere.
       moves: The move to play by the EPD of the position (`board_key`).
     """
 
@@ -199,7 +195,7 @@ class _KeptMoves:
     moves: Mapping[str, chess.Move]
 
     def entries_batch(self, states: Sequence[ChessState]) -> list[Sequence[Any]]:
-        """The menu at each of several states; at a known position it is the known move alone."""
+        """Return the menu at each state; at a known position it is the known move alone."""
         unknown = [state for state in states if state.epd not in self.moves]
         if isinstance(self.others, EngineMenu):
             answers: list[Sequence[Any]] = list(self.others.entries_batch(unknown))
@@ -211,12 +207,12 @@ class _KeptMoves:
         ]
 
     def weight(self, state: ChessState) -> float:
-        """How many penalties a position costs: nothing where its move is known."""
+        """Return a position's cost in penalties: 0 if its move is known."""
         return 0.0 if state.epd in self.moves else 1.0
 
 
 def _checked_moves(value: Mapping[str, chess.Move], player: int) -> dict[str, chess.Move]:
-    """Moves by the EPDs of positions at which a player is to move.
+    """Check moves by the EPDs of positions at which a player is to move.
 
     Raises:
       ValueError: a position cannot be read or is the other side's, or a move is not legal.
@@ -244,12 +240,12 @@ def preparation_book(
     player: checks.Player,
     states: Annotated[Iterable[MemorizedState], checks.each_of(MemorizedState)],
 ) -> Book:
-    """The book of memorized states, e.g. `best.states()`, of a tree over `ChessGame`.
+    """Return the book of memorized states, e.g. `best.states()`, of a tree over `ChessGame`.
 
-    A position's worth is its net gain: what forgetting it and all that follows it would cost.
+    A position's worth is its net gain: the loss from forgetting it and all that follows it.
 
     Raises:
-      ValueError: another tree or player than the states are of, or no states at all.
+      ValueError: another tree or player than that of the states, or no states at all.
     """
     checks.check_instance(tree.game, ChessGame, "tree.game")
     for state in states:
@@ -267,7 +263,7 @@ def preparation_book(
 
 
 def certified_book(found: CertifiedPrecomputation) -> Book:
-    """The book of what `best_first_precomputation` found in a `ChessGame`; worths are net gains."""
+    """Return the book of a result of `best_first_precomputation` in a `ChessGame`; worths are net gains."""
     reach, worth = found.reach.tolist(), found.net_gain.tolist()
     entries = zip(found.histories, found.rows, reach, worth, found.alternatives, strict=True)
     return _book_of(found.game, found.player, entries)
@@ -278,13 +274,13 @@ def _book_of(
     player: int,
     entries: Iterable[tuple[Sequence[int], Mapping[int, float], float, float, Sequence[Alternative]]],
 ) -> Book:
-    """The book of memorized histories of a `ChessGame`.
+    """Return the book of memorized histories of a `ChessGame`.
 
     Args:
-      game: where histories start.
-      player: whose book.
-      entries: (actions from the start, {action: probability} to play, reach, worth, what else was on the
-        menu) of each history.
+      game: the game in which histories start.
+      player: whose book it is.
+      entries: (actions from the start, {action: probability} to play, reach, worth, other candidate moves) of
+        each history.
     """
     positions = []
     for actions, row, reach, worth, alternatives in entries:
