@@ -16,6 +16,7 @@ from scipy import optimize
 
 from precomp_games.chess.data.game_records import SPEEDS, bounds_of, month_of
 from precomp_games.chess.data.scouting import GameFilter, ScoutedGames, Tally, scout
+from precomp_games.chess.model.people import read_person
 from precomp_games.chess.study.scout_page import line_rows, scout_pgn, write_scout_page
 from tests.chess.test_game_records import game
 
@@ -358,3 +359,12 @@ def test_the_page_escapes_names(tmp_path):
         assert "<script" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; {{7*7}}" in page
         assert "script-src" not in page and "default-src &#39;none&#39;" in page and ">1. e4 e5</b>" in page
     assert "<script>" in chess.pgn.read_game(io.StringIO(scout_pgn(found))).headers["White"]
+
+
+def test_a_person_is_read_once() -> None:
+    """The games that were scouted are those that a model of the person is fitted to."""
+    read = ScoutedGames.read(_SAMPLE, "Karpov Anatoli")
+    once, twice = (read_person(str(_SAMPLE), "Karpov Anatoli", None, 30, each) for each in (read, None))
+    for field in dataclasses.fields(once.table):
+        np.testing.assert_array_equal(getattr(once.table, field.name), getattr(twice.table, field.name))
+    assert (once.rating, once.speed, str(once.report)) == (twice.rating, twice.speed, str(twice.report))

@@ -99,6 +99,12 @@ class GameTable:
         """int64[m]: number of half-moves before each half-move in its game."""
         return np.arange(len(self.game)) - np.searchsorted(self.game, self.game)
 
+    def first(self, plies: int) -> GameTable:
+        """Return the same games without their later half-moves."""
+        kept = self.ply < plies
+        moves = (self.keys[kept], self.actions[kept], self.game[kept], self.own[kept], self.white[kept])
+        return GameTable(*moves, self.years, self.ratings, self.speeds, self.sides, self.number)
+
     def frequent(self, least: int) -> GameTable:
         """Return these games, in which only moves at positions of at least `least` games count."""
         own = np.flatnonzero(self.own)

@@ -39,6 +39,7 @@ from precomp_games.chess.data.book import points
 from precomp_games.chess.data.game_records import SPEEDS
 from precomp_games.chess.data.move_counts import CountsPolicy, GameSelection, GameTable, GameWeights
 from precomp_games.chess.data.pgn_files import GameReport
+from precomp_games.chess.data.scouting import ScoutedGames
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.stored_engine import ScoringEngine, StoredEngine
 from precomp_games.chess.game import ChessGame, ChessState, move_of
@@ -218,21 +219,27 @@ def _some(table: GameTable, numbers: Sequence[int] | npt.NDArray[np.int64]) -> G
     return table.select(np.isin(np.arange(table.num_games), numbers))
 
 
-def read_person(path: str, name: str, population: str | None, plies: int) -> KnownPerson:
+def read_person(
+    path: str, name: str, population: str | None, plies: int, read: ScoutedGames | None = None
+) -> KnownPerson:
     """Read a person's games.
 
     Args:
       path: the file.
       name: as in the file, see `resolve_names`.
       population: a file of others' games, or None.
-      plies: half-moves of each game that are read.
+      plies: half-moves of each game that count.
+      read: the file's games where they were read, with as many half-moves or more.
 
     Raises:
       ValueError, OSError: see `GameSelection.table`.
     """
-    report, games = GameReport(), GameSelection(path, name, max_plies=plies)
+    games = GameSelection(path, name, max_plies=plies)
     others = None if population is None else GameSelection(population, without=name, max_plies=plies)
-    return KnownPerson(name, games, others, games.table(report), report)
+    report = GameReport() if read is None else read.report
+    table = games.table(report) if read is None else read.table.first(plies)
+    games.check_read(report)
+    return KnownPerson(name, games, others, table, report)
 
 
 @dataclasses.dataclass(frozen=True)
