@@ -29,7 +29,7 @@ class KeptWork:
     Attributes:
       path: the files' name, in which the tasks' is put before the suffix.
       used: the files of tasks of this run.
-      at_end: ends what solves tasks when the block does. An error keeps generators alive until it is told.
+      at_end: ends what solves tasks when the block does. An error keeps generators alive until it is printed.
     """
 
     path: pathlib.Path

@@ -69,7 +69,7 @@ def _on_processes(
 ) -> Iterator[tuple[int, Any]]:
     left = dict(enumerate(tasks))
     deaths: collections.Counter[int] = collections.Counter()
-    suspects: list[int] = []  # of a death: each runs alone, which tells whether it was the one
+    suspects: list[int] = []  # of a death: each runs alone, which shows whether it was the one
     while left:
         now = suspects[:1] or list(left)
         try:

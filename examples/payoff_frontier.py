@@ -71,7 +71,7 @@ class Frontier(NamedTuple):
 def frontier(held: efce.SequenceGame, notion: Any, vertex: bool = True) -> Frontier:
     """Return the farthest points in four directions, then beyond each edge between two, until none is left.
 
-    A polygon of n corners takes some 2 n programs. Each one's bound says how far it can reach at most.
+    A polygon of n corners takes some 2 n programs. Each one's bound limits how far it can reach.
     """
     low, high = held.payoffs.min(axis=1), held.payoffs.max(axis=1)
     center = 0.5 * low + 0.5 * high

@@ -8,9 +8,9 @@ books of several sizes (--sizes) that are best against the worst opponent around
 size: the most reached positions with the analyst's first move, and its main lines. Which engines are behind
 the games, and how far the model distrusts itself, is fitted once, to the games before --since. The judge is
 another model: what the person played from that year on, smoothed by what its opponents played in the same
-games, and by an engine with another limit (--judge_behind); stopping is worth what a deeper analyst says
+games, and by an engine with another limit (--judge_behind); stopping is valued by a deeper analyst
 (--judge_nodes), by default no deeper than the one of the preparation. The rest of it took no part in the
-preparation. The judge's own best book of each size says what could have been had.
+preparation. The judge's own best book of each size shows the most that was possible.
 
 Prints, by size, what books are worth by the judge, in what share of the person's later games they come up,
 and how much better the prepared ones are than controls, with 95 % intervals: the later games are drawn anew

@@ -1,7 +1,7 @@
 """The oracle of the meta-game with menus: both players' sets with choices, played out on OpenSpiel's states.
 
-A *choice* says which entry of its menu a player memorizes, at each information state of a set. What each pair
-is worth comes from `tests.reference`, which knows nothing of the library's tree.
+A *choice* has the menu's entry that a player memorizes, at each information state of a set. The value of each
+pair comes from `tests.reference`, which knows nothing of the library's tree.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def within(case: MetaCase, tree: HistoryTree) -> list[list[int]]:
 
 
 def game_payoffs(game: Any, choices: list[list[Choices]]) -> np.ndarray:
-    """The payoffs of a `MetaPrecomputationGame` for each pair of choices, told apart by its strings alone."""
+    """Return a `MetaPrecomputationGame`'s payoffs for each pair of choices, distinguished by its strings."""
     tree = game.tree
     infosets = {
         game.rules.infoset_view(k): (k, name)

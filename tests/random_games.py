@@ -18,7 +18,7 @@ from precomp_games import HistoryTree, Menu
 
 
 def tree_type(short_name: str, chance_mode: Any, parameters: dict[str, Any]) -> pyspiel.GameType:
-    """Return the type of a constant-sum game of perfect information that says nothing of its states."""
+    """Return the type of a constant-sum game of perfect information without strings or tensors."""
     return pyspiel.GameType(
         short_name=short_name,
         long_name="Random tree (test)",

@@ -12,7 +12,7 @@ class Bar:
 
     Attributes:
         given: what it was made with.
-        told: (how much was done, the note) whenever that was said.
+        told: (how much was done, the note) whenever that was shown.
     """
 
     def __init__(self, **given: Any) -> None:

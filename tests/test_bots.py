@@ -34,7 +34,7 @@ class _FirstBot(pyspiel.Bot):
 
 
 class _HistoryBot(_FirstBot):
-    """Keeps what it was told: it must be restarted where it is asked."""
+    """A bot that keeps the moves it was given: it must be restarted for a question."""
 
     def restart_at(self, state):
         self.at = state.history()
@@ -98,7 +98,7 @@ def test_bots_prepare_and_are_prepared_against():
 
 
 def test_where_only_action_0_is_legal():
-    """There OpenSpiel's PolicyBot says that there is none."""
+    """OpenSpiel's PolicyBot has none there."""
     game = constant_sum()
     state = game.new_initial_state().child(0)
     assert state.legal_actions() == [0]

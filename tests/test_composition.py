@@ -240,7 +240,7 @@ def test_sampling_has_room_for_its_noise() -> None:
 
 
 def play_episodes(environment: Any, agents: list[Any], episodes: int) -> None:
-    """Lets agents learn; only those that moved are told of the end, which is what `QLearner` can bear."""
+    """Lets agents learn; only those that moved receive the end, which is all that `QLearner` accepts."""
     for _ in range(episodes):
         step, moved = environment.reset(), set()
         while not step.last():
@@ -319,7 +319,7 @@ def profiles(name: str) -> list[Any]:
 
 
 def evaluate(row: Row, name: str, form: str) -> float:
-    """Return the largest difference from what the tree says, in base-game utility less c / 2."""
+    """Return the largest difference from the tree's value, in base-game utility less c / 2."""
     names, difference = names_of(name, form), 0.0
     game = names["game"]
     for strategies in profiles(name):
@@ -485,7 +485,7 @@ def test_openspiel_s_own_export_has_the_value() -> None:
 
 
 def test_what_does_not_run() -> None:
-    """As docs/composition.md says; what crashes the process is only told there."""
+    """As docs/composition.md lists them; calls that crash the process are listed there alone."""
     names = names_of(KUHN, "audit")
     game = names["game"]
     decision = game.new_initial_state().child(1).child(0)

@@ -1,7 +1,7 @@
-"""Pages: every snippet runs and prints what it says, and links lead somewhere.
+"""Pages: every snippet runs and prints the text after it, and links lead somewhere.
 
 Code stands between fences that name its language. Python snippets of a page share one namespace, in order; a
-text block right after one is what it prints. A fence that says "python engine" needs a real engine. Of shell
+text block right after one is what it prints. A "python engine" fence needs a real engine. Of shell
 snippets, examples are run, in a temporary folder and with smaller settings where they would take minutes; of
 `make`, `pip` and the like it is checked that they could do what they are told to.
 """
@@ -24,7 +24,7 @@ from tests.examples.launcher import EXAMPLES, command_of, printed
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _PAGES = [*sorted(_ROOT.glob("*.md")), *sorted((_ROOT / "docs").rglob("*.md"))]
 _DATA = pathlib.Path("precomp_games", "commands", "data")
-_DIRECTIVES = {"{eval-rst}", "{toctree}"}  # what pages say to Sphinx between fences
+_DIRECTIVES = {"{eval-rst}", "{toctree}"}  # Sphinx's directives in fences
 _FENCE = re.compile(r"^```([\w{}-]*)( engine)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _EXAMPLE = re.compile(r"examples/\w+\.py")
 _WITH_FLAGS = r"`((?:(?:python )?examples/\w+\.py|precomp-games \w+) --[^`]+)`"

@@ -141,7 +141,7 @@ def test_a_kernel_is_compiled_once_whatever_numbers_calls_have():
 
 @pytest.mark.test_all("compiles a kernel")
 def test_compiling_is_announced_once(tmp_path):
-    """With an empty cache the first run says that it compiles; the second one does not, and says nothing."""
+    """With an empty cache the first run prints that it compiles; the second one does not compile."""
     program = (
         "import pyspiel\n"
         "from precomp_games.algorithms.search import SimulationBudget, mcts\n"

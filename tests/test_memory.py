@@ -72,7 +72,7 @@ def test_resident_memory_grows_with_what_is_held():
 
 @pytest.fixture
 def used(monkeypatch):
-    """[what the process has], as a test says it; nothing is given back."""
+    """[memory of the process], as a test sets it; nothing is given back."""
     used = [1e6]
     monkeypatch.setattr(memory, "resident_memory", lambda: used[0])
     monkeypatch.setattr(memory, "give_back", lambda: None)
@@ -183,7 +183,7 @@ def test_components_are_asked_a_block_at_a_time(used, monkeypatch):
 
 @pytest.fixture
 def estimates(monkeypatch):
-    """{module: what was in use, as a share of what it said would be, for each of its large estimates}"""
+    """{module: memory in use, as a share of the estimate, for each of its large estimates}"""
     found, last = {}, []
 
     def close():
@@ -279,7 +279,7 @@ print(int(most.split()[1]) * 1024)
 
 
 def _expanded(game, penalty, limit, components=0, held=0):
-    """(what was said, its own seconds since the last look at the memory, the most that the process had)."""
+    """Return (the output, seconds since the last look at the memory, the process's peak memory)."""
     run = subprocess.run(
         [sys.executable, "-c", _EXPAND, game, str(penalty), limit, str(components), str(held)],
         capture_output=True,

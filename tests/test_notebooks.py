@@ -1,4 +1,4 @@
-"""The notebooks say what they say: their cells run, in order, and print and show the same texts."""
+"""The notebooks' cells run, in order, and print and show the stored texts."""
 
 import json
 

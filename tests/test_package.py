@@ -174,7 +174,7 @@ def test_next_major_versions_are_left_out_but_where_none_tells_a_break():
 
 
 def test_licenses_of_what_the_wheel_has():
-    """As the installed metadata tells them (after a change: make install); make try-wheel asks a wheel."""
+    """As in the installed metadata (after a change: make install); make try-wheel asks a wheel."""
     vendor = "precomp_games/chess/study/vendor/cm-chessboard"
     vendored = (_ROOT / vendor / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"MIT|CC BY-SA 3\.0", vendored) == ["MIT", "CC BY-SA 3.0"]

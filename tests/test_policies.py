@@ -295,7 +295,7 @@ def _late(labels):
 
 
 def _unlabeled_chance():
-    """`EfgText.chance` cannot say it: two outcomes without a label."""
+    """`EfgText.chance` cannot write it: two outcomes without a label."""
     text = _drawn(["x", "y"])
     text.lines[1] = text.lines[1].replace('"x"', '""').replace('"y"', '""')
     return text

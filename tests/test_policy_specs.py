@@ -1,4 +1,4 @@
-"""Policies by name: what a spec may say, and that no string brings the process down."""
+"""Policies by name: valid specs, and that no string brings the process down."""
 
 import dataclasses
 import math

@@ -111,7 +111,7 @@ _NO_RESULTS = {"NodeValues", "SequenceGame"}
 
 
 def test_public_classes_say_what_they_are():
-    """Data say their fields, and games of OpenSpiel what it has them say."""
+    """Data show their fields, and games of OpenSpiel their own text."""
     for face in FACES:
         for name in importlib.import_module(face).__all__:
             kind = getattr(importlib.import_module(face), name)

@@ -52,13 +52,13 @@ def program(path, text):
 
 @pytest.fixture
 def evil(tmp_path):
-    """Return a program that tells by a file that it ran."""
+    """Return a program that leaves a file when it has run."""
     return program(tmp_path / "evil.sh", f"touch {tmp_path}/ran")
 
 
 @pytest.fixture
 def fake(tmp_path):
-    """Return the engine of the tests, as one file; what it is told goes to a file."""
+    """Return the engine of the tests, as one file; its input goes to a file."""
     command = f"{sys.executable} {fake_engine.__file__}"
     return program(tmp_path / "fake", f"tee -a {tmp_path}/told | {command}")
 
@@ -162,7 +162,7 @@ def test_the_error_of_a_wrong_fingerprint_does_not_tell_the_right_one(tmp_path):
 )
 @pytest.mark.parametrize("field", ["games.played", "games", "work"])
 def test_a_result_names_no_file_of_a_sparring(field, text, tmp_path):
-    """Whatever a field says that a file's name could be made of; folders are there for ways out of them."""
+    """Any text in a field that file names could be made of; there are folders for ways out of them."""
     folder, victim = tmp_path / "out", tmp_path / "victim" / "repertoire.pgn"
     for name in ("last_x", "last_", "last_..", "last_1"):
         (folder / name).mkdir(parents=True)

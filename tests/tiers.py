@@ -1,7 +1,7 @@
 """Which tests run when, by what they cost: `--tier=quick` is of `make check`, `few` of `make test`.
 
 `few` has each test function once or a few times: its cheapest cases, up to half a second in all, and at least
-one; all, where it says why it costs more (`seconds`). It leaves out what is marked `test_all`: what tries
+one; all, if it has a reason to cost more (`seconds`). It leaves out what is marked `test_all`: what tries
 machines rather than behavior, or all of something of which other tests show a part. `quick` is what is quick
 of that and needs no engine, no browser and no process for an example. `rest` is what `few` left out, so that
 CI runs both and nothing twice. `all` is everything.
@@ -25,7 +25,7 @@ import psutil  # type: ignore[import-untyped,unused-ignore]
 import pytest
 
 TIERS = ("quick", "few", "rest", "all")
-DEAR = 2.0  # seconds; a test of `few` that costs more says why, by the marker `seconds`
+DEAR = 2.0  # seconds; a test of `few` that costs more has a reason, by the marker `seconds`
 
 _FILE = pathlib.Path(__file__).with_name("seconds.json")
 _LEAST = 0.05  # seconds; what costs less is not kept

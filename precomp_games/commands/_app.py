@@ -311,7 +311,7 @@ _until: Deadline | None = None  # of the command, for threads as well
 
 
 class _Bar(tqdm):
-    """A bar that says how much time is left, where that is known."""
+    """A bar that shows how much time is left, if that is known."""
 
     @property
     def format_dict(self) -> dict[str, Any]:

@@ -315,7 +315,7 @@ def write_shown(
 
 
 def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[BookPage]) -> None:
-    """Write a page about books and exports of them, as flags say."""
+    """Write a page about books and exports of them, by the flags."""
     sides = " and ".join(each.made.side.capitalize() for each in books)
     opponents = {each.opponent.title for each in books}
     title = f"{sides} against {opponents.pop()}" if len(opponents) == 1 else f"{sides}: what to prepare"

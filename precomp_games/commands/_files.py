@@ -109,7 +109,7 @@ def _cell(value: Any) -> str:
 
 
 def solved_by(equilibrium: MetaEquilibrium) -> str:
-    """Return a line that says how an equilibrium was computed, and how good it is."""
+    """Return a line about how an equilibrium was computed, and how exact it is."""
     counted = "programs" if equilibrium.solver == "double_oracle" else "iterations"
     nash_conv = max(equilibrium.nash_conv, 0.0)
     return f"{equilibrium.solver}: NashConv {nash_conv:.2g} after {equilibrium.iterations} {counted}"

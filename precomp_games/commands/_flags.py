@@ -160,7 +160,7 @@ class MinutesFlags:
 
     Attributes:
       minutes: End after so many minutes in all, with the results so far. Steps without enough time are done
-        in part, or on a sample drawn with --seed, and the output says so. Searches are kept: the same command
+        in part, or on a sample drawn with --seed, as the output states. Searches are kept: the same command
         goes on from there.
     """
 
@@ -212,7 +212,7 @@ def define_preparation_flags(own: flags.FlagValues, without: Collection[str] = (
     own["top_k"].help += " Default: 2; with --opponent_plays=game, which has no use for it, 1."
 
 
-# -- what flags say ----------------------------------------------------------------------------------------
+# -- values of flags ---------------------------------------------------------------------------------------
 
 
 def check_workers(workers: int | None, cluster: str | None) -> None:
@@ -266,7 +266,7 @@ def settings_of(
 
 
 def said_in(given: flags.FlagValues, *, present: bool = False, but: Collection[str] = ()) -> dict[str, Any]:
-    """Return the fields of settings that flags say; with `present` those that stand on the command line."""
+    """Return the fields of settings that flags set; with `present` those on the command line."""
     said = {}
     for field in dataclasses.fields(PreparationSettings):
         names = _names(field)

@@ -158,7 +158,7 @@ def _moves_at(moves: Moves, epds: Sequence[str]) -> Moves:
 
 
 def _print_fits(fits: Mapping[tuple[int, int], OpponentFit], best: tuple[int, int]) -> None:
-    """Print the fit for each number of moves and limit, and what the best one says."""
+    """Print the fit for each number of moves and limit, and the meaning of the best one."""
     fitted = fits[best]
     rows = [
         (

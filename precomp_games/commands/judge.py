@@ -144,7 +144,7 @@ def judged_by_flags(
     engines: Engines,
     policies: PreparationPolicies | None = None,
 ) -> RepertoireJudgment:
-    """Return the book, judged as flags say; against another opponent where policies are given."""
+    """Return the book, judged by the flags; against another opponent if policies are given."""
     how: dict[str, Any] = {name: given[name].value for name in ("horizon", "known", "learn")}
     return judge_repertoire(book, settings, engines, policies=policies, count=given.menu, **how)
 
@@ -235,7 +235,7 @@ def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> 
 def print_tables(
     tables: Mapping[str, Sequence[Mapping[str, Any]]], settings: PreparationSettings, most: int
 ) -> None:
-    """Print what is said of positions, so many rows of each table."""
+    """Print the tables of positions, so many rows of each."""
     positions, not_met = tables["positions"], tables["not_met"]
     print("\nThe tables count points in 100 games, over all games.")
     title = (

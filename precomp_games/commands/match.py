@@ -62,7 +62,7 @@ class Flags:
 
     Attributes:
       opponent: Another opponent than the book's own, by name, such as uci(nodes=500,r=40); see
-        docs/opponents.md. An engine or files that the folder names are opened where this says the same.
+        docs/opponents.md. An engine or files that the folder names are opened if this repeats the same.
       calibration: The folder's calibration, repeated here if it is a file of yours that may be read.
       games: Games of each player, by the rules of chess.
       match_seed: Seed of these games; they train nothing, whatever other seeds are.

@@ -1,7 +1,7 @@
 """Networks of people's moves in plain numpy, written apart from the library, and files of random ones.
 
 What is here reads a file byte by byte, builds planes square by square from python-chess's boards with their
-move stacks, and convolves by sums over shifted boards. It is slow, and says what is right.
+move stacks, and convolves by sums over shifted boards. It is slow, and the reference.
 """
 
 import gzip

@@ -99,7 +99,7 @@ def test_polyglot_files_that_are_not_as_they_should_be(
     strange: dict[str, int],
     row: dict[str, float] | None,
 ) -> None:
-    """They are read, and what is wrong is told once, with its number."""
+    """They are read, and each fault is reported once, with its number."""
     path = tmp_path / "book.bin"
     path.write_bytes(b"".join(data))
     book = PolyglotCounts.read(path)

@@ -66,9 +66,9 @@ def test_a_fit_recovers_what_games_were_simulated_from():
 
 
 def test_games_that_a_value_is_worth_make_the_best_estimate_where_games_are_drawn():
-    # Three of a position's games say what all of them score.
+    # Three of a position's games predict the score of all of them.
     fit = fit_calibration(simulated(TRUE, 4000, games=6, draws=0.7), SETTINGS, "Stockfish 15.1")
-    assert fit.prior_games < 3.0  # draws vary less than wins and losses: games say more than they would
+    assert fit.prior_games < 3.0  # draws vary less than wins and losses: games inform more than they would
     rng = np.random.default_rng(2)
     errors = np.zeros(3)
     for each in simulated(TRUE, 6000, games=60, draws=0.7, seed=1):

@@ -35,7 +35,7 @@ def test_everything_is_told_at_once():
 
 
 def test_an_engine_that_answers_its_move_alone():
-    """It does where no score is read, and is told once where one is."""
+    """It suffices if no score is read, and is reported once if one is."""
     answer = [dataclasses.replace(each, lines=0) for each in (NODES, DEPTH)]
     assert troubles("--fault=move-alone", "--lacking=MultiPV", demands=answer) == []
     (told,) = troubles("--fault=move-alone", demands=[NODES, DEPTH, *answer])

@@ -253,7 +253,7 @@ def test_a_scheduler_that_dies_while_engines_start(monkeypatch, tmp_path: Path) 
 
 
 def test_a_worker_of_this_machine_that_dies_while_it_starts(monkeypatch) -> None:
-    """It is told as that, and not as a scheduler that is missing."""
+    """The error names the worker, and no missing scheduler."""
     started = distributed.nanny.AsyncProcess.start
 
     async def dying(process) -> None:
@@ -285,7 +285,7 @@ def test_a_scheduler_that_goes() -> None:
 
 
 def test_workers_on_this_machine(capfd, monkeypatch) -> None:
-    """Also that they are slow to go is not told, at a normal end."""
+    """A normal end prints nothing, even if workers are slow to go."""
     join = distributed.nanny.AsyncProcess.join
 
     async def slow(process, timeout=None) -> None:

@@ -1,4 +1,4 @@
-"""Drills: what is asked, what is kept, and a learner who forgets as fsrs says."""
+"""Drills: the questions, the kept progress, and a learner who forgets as fsrs predicts."""
 
 import datetime
 import sqlite3
@@ -162,7 +162,7 @@ def first_move(board):
 
 
 def learner(book, rng, by_cost, questions=10, sessions=8):
-    """Expected losses after each day of study of one who forgets as fsrs says; asked by cost or at random."""
+    """Return expected losses after each day of a learner who forgets by fsrs, asked by cost or at random."""
     losses = []
     with Drill(book, ":memory:", seed=1) as drill:
         for day in range(sessions):

@@ -205,7 +205,7 @@ def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
     assert len(results[-1].lines) == 1  # a single legal move
 
 
-# What engines do wrong in a search, and what is told of it; more of their lines are in test_bad_reports.
+# Faults of engines in a search, and their errors; more of their lines are in test_bad_reports.
 FAULTS = {
     "exit": "engine process died unexpectedly .exit code: 1",
     "hang": "no answer in time",
@@ -218,7 +218,7 @@ FAULTS = {
 
 
 def check_fault(fault: str, what: str, limit: SearchLimit = LIMIT) -> None:
-    """A search ends in an error that says so."""
+    """A search ends in an error that names the fault."""
     seconds = 0.5 if fault == "hang" else 20.0
     with (
         EnginePool([*FAKE, "--fault", fault], workers=1, retries=0, timeout_seconds=seconds) as pool,
@@ -301,7 +301,7 @@ def test_an_engine_that_reports_no_nodes_is_told_at_once(fault: str, monkeypatch
 
 @pytest.mark.parametrize("limit", [LIMIT, SearchLimit(depth=3), SearchLimit(movetime_ms=5)], ids=str)
 def test_an_engine_that_answers_its_move_alone(limit: SearchLimit, tmp_path: Path) -> None:
-    """It plays, also what it has stored, and whoever needs its scores is told."""
+    """It plays, also from the store, and a caller that needs its scores gets an error."""
     game, arguments = pyspiel.load_game("python_chess"), ["--fault=move-alone", "--lacking=MultiPV"]
     state = game.new_initial_state()
     best = {action_of(fake_engine.ranked(state.board, 3)[0]): 1.0}

@@ -108,7 +108,7 @@ def test_whose_time_runs_out_loses(tmp_path):
 
 
 def test_a_move_of_the_book_takes_no_time_and_brings_the_increment(book):
-    """The fake engine takes milliseconds a move, so that a clock says how many increments there were."""
+    """The fake engine takes milliseconds a move, so that a clock shows how many increments there were."""
     (text,) = played(entrant("us", limit=Clock(90.0, 100.0)), entrant("them", limit=Clock(90.0)), 1, book)
     game = chess.pgn.read_game(io.StringIO(text))
     ours = list(game.mainline())[::2]

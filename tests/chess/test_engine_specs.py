@@ -116,7 +116,7 @@ def test_refusals(spec, told):
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_the_same_opponent_by_name_gives_the_same_book(player):
-    """Out of book both of them play as the settings say; only the opponent has a name."""
+    """Out of book both of them play by the settings; only the opponent has a name."""
     settings = dataclasses.replace(SETTINGS, player=player, opponent_temperature_cp=25.0, top_k=3)
     named = dataclasses.replace(settings, opponent_temperature_cp=10.0, opponent="uci(r=25,top_k=3,nodes=10)")
     plain, other = (preparation_tree(each, HashEngine()) for each in (settings, named))

@@ -84,7 +84,7 @@ def test_a_larger_menu_of_one_side_helps_it():
 
 
 def test_books_drawn_have_the_entries_moves(tmp_path):
-    """Book, PGN and Polyglot file of a drawn set say what its entries play, be that a second move."""
+    """Book, PGN and Polyglot file of a drawn set have its entries' moves, even second moves."""
     tree = _tree(penalty=0.01)
     found, seconds, mixed = meta_equilibrium(tree), 0, 0
     assert found.nash_conv < 1e-12

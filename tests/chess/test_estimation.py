@@ -19,7 +19,7 @@ from tests.chess.test_preparation import SHALLOW, HashEngine
 
 
 def simulated(rng: np.random.Generator, count: int, r: float, lapse: float, top_k: int = 3) -> list[Choice]:
-    """Moves that are drawn as the model says, in positions with scores of all kinds."""
+    """Return moves drawn by the model, in positions with scores of all kinds."""
     choices = []
     for _ in range(count):
         legal = int(rng.integers(2, 40))
@@ -63,7 +63,7 @@ def test_intervals_hold_as_often_as_they_say(r: float, lapse: float) -> None:
 
 def test_the_fit_is_the_maximum() -> None:
     choices = simulated(np.random.default_rng(3), 400, 30.0, 0.05)
-    choices.append(Choice((50,), 0, 1))  # says nothing
+    choices.append(Choice((50,), 0, 1))  # carries no information
     fit = fit_opponent(choices)
     assert (fit.moves, fit.positions, fit.top_k, fit.confidence) == (400, 400, 3, 0.95)
     assert fit.outside == sum(choice.played is None for choice in choices)

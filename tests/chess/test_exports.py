@@ -246,7 +246,7 @@ def test_the_same_books_give_the_same_bytes(tmp_path, monkeypatch):
 
 @pytest.fixture
 def anki(tmp_path):
-    """Anki's collection, and a function that imports a book and tells the fields of all notes by GUID."""
+    """Anki's collection, and a function that imports a book and returns the fields of all notes by GUID."""
     collection = pytest.importorskip("anki.collection", reason="pip install 'precomp-games[compare]'")
     opened = collection.Collection(str(tmp_path / "collection.anki2"))
 

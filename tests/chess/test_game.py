@@ -314,7 +314,7 @@ def test_equal_keys_at_the_same_ply_are_the_same_subgame(threefold: bool) -> Non
                 assert position_key(mine) == position_key(theirs)
                 assert mine.returns() == theirs.returns()
         level = level[:150]
-    # What may be repeated tells these short histories apart; without it they transpose.
+    # Positions that may be repeated distinguish these short histories; without them they transpose.
     assert threefold or shared > 50
 
 

@@ -1,4 +1,4 @@
-"""Files of games: what is read of them, what is left out, and what is said of it."""
+"""Files of games: what is read, what is left out, and the report of it."""
 
 import bz2
 import gzip
@@ -189,7 +189,7 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
     ],
 )
 def test_code_pages(tmp_path: Path, encoding: str, names: list[str]) -> None:
-    """Recognized by the lines that are not UTF-8, and told."""
+    """Recognized by the lines that are not UTF-8, and reported."""
     records, report = read(tmp_path, *(game("1. e4", name) for name in names), encoding=encoding)
     assert [record.white for record in records] == names
     assert report.encoding == encoding and f"read as {encoding}" in str(report)

@@ -77,7 +77,7 @@ def test_what_is_kept_is_played_and_costs_nothing(player, menu):
     assert all(keep.get(epd, move) == move for epd, move in played)
     assert best.paid == sum(epd not in keep for epd, _ in played)
     assert best.value == pytest.approx(best.utility - 0.004 * best.paid, abs=1e-12)
-    if menu < 3:  # the whole tree says the same
+    if menu < 3:  # the whole tree gives the same
         whole = preparation_tree(settings, HashEngine(), keep=keep, truncate="reach")
         same = best_precomputation(whole, player, keep=kept_entries(whole, player))
         assert same.value == pytest.approx(best.value, abs=1e-12)

@@ -270,7 +270,7 @@ def test_a_game_may_end_inside_the_book():
     (end,) = book_exits(mate, white)
     assert end.over and end.promised == 1.0 and end.reach == 1.0
     assert found.exit_scores([end])[0].games == 3
-    # Unexpected exits are told too, with a reach of 0.
+    # Unexpected exits are reported too, with a reach of 0.
     other = play_match(mate, playing("f2f3", "a2a3"), first, 2, max_plies=6)
     expected, unexpected = other.exit_scores([end])
     assert expected.games == 0 and math.isnan(expected.score) and expected.interval == (0.0, 1.0)

@@ -1,4 +1,4 @@
-"""An engine's best moves as a menu: what stands on it, what is learnt of it, and what the files say."""
+"""An engine's best moves as a menu: its moves, those that are learned, and those in the files."""
 
 import dataclasses
 

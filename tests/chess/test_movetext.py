@@ -34,7 +34,7 @@ def standard_moves(text: str) -> list[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_languages_pieces(language: str, tmp_path: Path) -> None:
-    """A game of its own, and the same as one of a file whose other games say which language it is."""
+    """A game of its own, and the same as one of a file whose other games show the language."""
     letters = {english: letter for letter, english in LANGUAGES[language].items() if english}
     records, report = read(tmp_path, game(translated(_SPANISH, letters)))
     assert uci(records[0]) == played(_SPANISH) and not report.cut
@@ -74,7 +74,7 @@ def test_ways_to_write_the_same_game(moves: str, tmp_path: Path) -> None:
     [
         ("1. e4 e5 2. Sf3 Nc6 3. Bb5", 2),  # no language has both
         ("1. e4 e5 2. Xf3 Nc6", 2),
-        ("1. e4 e5 2. Pf3 Pc6", 2),  # pawns in English, knights in Dutch, and nothing says which
+        ("1. e4 e5 2. Pf3 Pc6", 2),  # pawns in English, knights in Dutch, and nothing decides which
         ("1. e4 e5 2. Re2", 2),  # a king in French, a knight in Finnish
         ("1. e4 e5 2. Nf3 ee6 3. Bb5", 3),
         ("1. d4 d5 2. c4 e6 3. cd ed 4. Nc3", 4),

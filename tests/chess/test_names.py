@@ -1,4 +1,4 @@
-"""Names of players: which are the same, which may be, and what is said of it."""
+"""Names of players: those that are the same, those that may be, and the report of them."""
 
 import itertools
 import types
@@ -183,7 +183,7 @@ def test_what_is_not_taken_is_told(asked, taken, bluebaum):
 
 @pytest.mark.parametrize("asked", _BLUEBAUM)
 def test_all_who_ask_for_one_tell_of_others(asked, bluebaum, capsys):
-    """All readers say it in their report, and commands print that of a person who is the opponent."""
+    """All readers have it in their report, and commands print that of a person who is the opponent."""
     others = {name: count for name, count in _BLUEBAUM.items() if name != asked}
     reports = [GameReport() for _ in range(3)]
     pgn_moves(bluebaum, asked, report=reports[0])

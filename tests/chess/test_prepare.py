@@ -206,7 +206,7 @@ def test_games_of_a_person_take_distrust_back(engines):
 
 @pytest.mark.parametrize("by_games", [False, True])
 def test_a_search_ends_when_it_is_enough(by_games, engines):
-    """The best book so far is taken, and games say what it is worth."""
+    """The best book so far is taken, and games measure it."""
     settings, how = dataclasses.replace(SETTINGS, menu=3), {"max_evaluations": 60, "budget": 6}
     if by_games:
         fen = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # of short games
@@ -241,11 +241,11 @@ def test_the_best_book_so_far_can_be_written_at_any_time(by_games, engines, tmp_
     assert max(len(each.book) for each in told) > 0
     for each in told:
         assert each.unfinished and each.budget == 6 and len(each.book) <= 6
-        assert each.standard_error is None  # no games have said what it is worth
+        assert each.standard_error is None  # no games have measured it
         assert sum(each.gains) == pytest.approx(each.utility - each.unprepared)
         each.write(tmp_path)
         assert Preparation.read(tmp_path).book.positions == each.book.positions
-    if by_games and made.book.positions:  # which is told before its games
+    if by_games and made.book.positions:  # which is reported before its games
         assert told[-1].book.positions[0].history == made.book.positions[0].history
     prepare(SETTINGS, engines, improved=lambda _: pytest.fail("of a whole tree nothing is known before"))
 

@@ -1,4 +1,4 @@
-"""A person's own book: what is read of its files, line by line, and what is said of the rest."""
+"""A person's own book: the lines read from its files, and the report of the rest."""
 
 import random
 from pathlib import Path
@@ -261,7 +261,7 @@ class _Writer:
 
 
 def test_many_lines(tmp_path: Path, cases) -> None:
-    """Every line is read or refused, and told; positions are those that were written, in that order."""
+    """Every line is read or refused, and reported; positions are those that were written, in order."""
     writer, texts = _Writer(3), []
     while writer.lines < cases(2000):
         texts.append(game(writer.text(chess.Board(), 14)))
@@ -281,7 +281,7 @@ def test_many_lines(tmp_path: Path, cases) -> None:
 
 
 def test_mutated_files(tmp_path: Path, cases) -> None:
-    """Of each, whatever is read is legal, and one line says what was read, or why nothing was."""
+    """All moves read are legal, and one line reports what was read, or why nothing was."""
     writer = _Writer(5)
     data = "".join(game(writer.text(chess.Board(), 8)) for _ in range(3)).encode()
     write_polyglot(book_of("| e2e4", "e2e4 e7e5 | g1f3"), tmp_path / "whole.bin")

@@ -1,4 +1,4 @@
-"""Moves from their text: what python-chess says of them, or nothing."""
+"""Moves from their text: the same as python-chess reads, or none."""
 
 import dataclasses
 import random

@@ -123,7 +123,7 @@ def test_by_brute_force(side, tmp_path):
             if not legal:
                 break
             node = node.add_variation(rng.choice(legal))
-        # What tells games apart that are the same so far: they are long enough to be compared.
+        # Differences of games that are the same so far: they are long enough to be compared.
         for _ in range(number % 7):
             node = node.add_variation(rng.choice(sorted(node.board().legal_moves, key=chess.Move.uci)))
         games.append(game)

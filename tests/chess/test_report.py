@@ -513,7 +513,7 @@ def test_moves_by_mouse(small_page, browser):
         ActionChains(browser, duration=50).move_to_element(square(browser, name)).click().perform()
     until(browser, lambda: line(browser) == ["Start", "1. e4", "c5"])
     assert text(browser, "#here .note") == "The Sicilian."
-    # A move that the book does not have stays where it was, and is said.
+    # A move that the book does not have stays where it was, with a message.
     ActionChains(browser, duration=50).move_to_element(square(browser, "a2")).click().perform()
     assert "not in this book" in text(browser, "#said") or "in this book" in text(browser, "#said")
     browser.find_element(By.ID, "back").click()

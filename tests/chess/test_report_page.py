@@ -146,7 +146,7 @@ def person_page(tmp_path_factory):
 def test_an_evaluation_bar_and_names_of_openings(browser, person_page):
     opened(browser, person_page)
     assert text(browser, "#evaluation") == "+0.3"
-    press(browser, Keys.ARROW_RIGHT)  # what the engine said of its own move
+    press(browser, Keys.ARROW_RIGHT)  # the engine's score of its own move
     assert (
         text(browser, "#evaluation") == "+0.3" and text(browser, "#here .opening") == "B00 King's Pawn Game"
     )

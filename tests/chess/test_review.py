@@ -84,7 +84,7 @@ def test_replies_count_again_after_a_return(tmp_path):
 
 
 class _Scores(HashEngine):
-    """An engine by whom positions and moves have the scores that a test says."""
+    """An engine that gives positions and moves the scores of a test."""
 
     def __init__(self, at_start, after):
         super().__init__()
@@ -111,7 +111,7 @@ class _Scores(HashEngine):
         ({"c2c4": 30, "b1c3": 30}, {}, "", 0),
         ({"e2e4": 50}, {"c2c4": 20, "b1c3": 60}, "", -1),
         ({"e2e4": 50}, {"c2c4": 60, "b1c3": 20}, "c4", 1),
-        # A search of the position says something of a move that it does not have: it is no better.
+        # A search of the position bounds a move that it does not have: it is no better.
         ({"e2e4": 50, "c2c4": 20}, {"c2c4": 60, "b1c3": 50}, "c4", 1),
         ({"e2e4": 50, "c2c4": 20}, {"c2c4": 40, "b1c3": 60}, "", -1),
         ({"e2e4": 50, "b1c3": 20}, {"c2c4": 60, "b1c3": 50}, "", 1),

@@ -88,7 +88,7 @@ def games_of(result, name="Opponent"):
     return SparringGames(name, tuple(records))
 
 
-# -- what games say of an opponent -------------------------------------------------------------------------
+# -- an opponent by its games ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -139,7 +139,7 @@ def test_who_one_of_several_is(engines):
     assert 5 in likely
 
 
-# -- what scores say of a position -------------------------------------------------------------------------
+# -- a position by its scores ------------------------------------------------------------------------------
 
 
 def test_games_that_were_played_teach(engines):

@@ -39,7 +39,7 @@ def drawn(rng: random.Random) -> SearchResult:
 
 
 def test_a_store_keeps_what_was_put_first(tmp_path: Path) -> None:
-    """Against a dictionary; also where it is opened again, and in copies, which do not tell an order."""
+    """Against a dictionary; also where it is opened again, and in copies, which keep no order."""
     rng, epds = random.Random(1), [f"p{i}" for i in range(700)]  # more than a query takes
     of = [("A 1", "nodes=1000", 2), ("A 1", "depth=4", 3), ("B [x=1]", "nodes=1000", 2)]
     kept: dict[Any, SearchResult] = {}  # by key and samples, which are 0 for lines alone
@@ -117,7 +117,7 @@ def test_a_store_from_before_moves_were_kept(tmp_path: Path) -> None:
 
 
 def test_a_store_that_keeps_more_than_is_read(tmp_path: Path) -> None:
-    """Earlier versions wrote what a search had said on its way, and what it reported last."""
+    """Earlier versions wrote the lines of a search on its way, and those that it reported last."""
     path, copy = tmp_path / "old.db", tmp_path / "copy.db"
     with EvaluationStore(path) as store:
         store.put("A", LIMIT, 2, "p", PLAYED)

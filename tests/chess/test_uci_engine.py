@@ -94,7 +94,7 @@ def test_a_book_answers_by_history_and_a_polyglot_file_by_position(tmp_path):
 
 
 def test_a_polyglot_file_that_is_not_sorted_is_read_all_the_same(tmp_path, caplog):
-    """And told of; a reader that looks for keys by halves finds nothing in it."""
+    """It is also reported; a reader that looks for keys by halves finds nothing in it."""
     path = tmp_path / "book.bin"
     write_polyglot(book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | b1c3"), path)
     data = path.read_bytes()
@@ -150,7 +150,7 @@ def test_the_next_go_may_come_as_soon_as_an_answer_is_heard():
         said.append(line)
         if line.startswith("bestmove"):
             sent.put("go" if len(said) < 5 else None)
-            time.sleep(0.02)  # the command is read while the answer is still being said
+            time.sleep(0.02)  # the command is read while the answer is still being written
 
     sent.put("go")
     UciEngine(PolicyPlayer(last, "last"), say=hear).run(iter(sent.get, None))

@@ -1,4 +1,4 @@
-"""`precomp-games`, called as a function: what it says, how it ends, and what it leaves behind."""
+"""`precomp-games`, called as a function: its output, its end, and what it leaves behind."""
 
 import importlib
 import subprocess
@@ -99,7 +99,7 @@ def limited(mebibytes, *words):
 def test_address_space_that_is_not_enough_is_told_in_one_line(mebibytes):
     """One error line, where libraries would spin on a core for ever; the time limit would end that."""
     status, _, error = limited(mebibytes, "solve", "--game=kuhn_poker")
-    *_, last = error.splitlines()  # before it a bar may be told, where kernels are compiled
+    *_, last = error.splitlines()  # before it a bar may be printed, while kernels are compiled
     assert status == 1 and last.startswith("error: expected ") and error.count("error: ") == 1, error
 
 

@@ -39,7 +39,7 @@ def test_a_whole_tree_needs_something_else_that_ends_it(capsys):
 @pytest.mark.seconds("a preparation by games")
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsys):
-    """Pressed once, games say what it is worth; twice, the run ends, and the book stays as it was written."""
+    """Pressed once, games measure the book; twice, the run ends, and the book stays as it was written."""
     monkeypatch.chdir(tmp_path)
     script = tmp_path / "engine"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_engine.__file__}"\n')
@@ -93,7 +93,7 @@ def test_a_whole_tree_is_looked_at_as_far_as_there_is_time(tmp_path, monkeypatch
 @pytest.mark.engine
 @pytest.mark.seconds("a preparation by games")
 def test_a_book_in_no_time(tmp_path, monkeypatch, capsys):
-    """As little as there is, and games say what it is worth."""
+    """A small book is found, and games measure it."""
     monkeypatch.chdir(tmp_path)
     few = [
         "--play_budget=12",
@@ -153,7 +153,7 @@ def lee(output, *more):
 
 @pytest.mark.seconds("both books against a person, in as little time as there is")
 def test_an_opponent_in_no_time(person, capsys):
-    """A page with both colors, and a model of a few games, drawn; what is left out is said."""
+    """A page with both colors, and a model of a few games, drawn; omissions are reported."""
     status, said, err = ran(person, capsys, *lee("none", "--minutes=0"))
     assert status == 0, err
     assert "Fitted to           3 of 40 games, drawn with --seed, as there was time for by --minutes" in said

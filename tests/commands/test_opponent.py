@@ -258,7 +258,7 @@ def test_settings_are_those_of_the_run_but_for_what_is_said(folder, prepared, mo
 
 
 def test_what_no_data_stand_for_is_said_again(folder, prepared, monkeypatch):
-    """Nothing that a folder names is opened or run; what a flag says is."""
+    """Nothing that a folder names is opened or run, but what a flag names."""
     monkeypatch.chdir(folder)
     result = json.loads((folder / "output/karpov_anatoly/white/result.json").read_text())
     (folder / "bare").mkdir()
@@ -355,7 +355,7 @@ def test_a_folder_of_something_else_is_refused(folder, again, runs):
 
 
 def test_what_to_expect_with_people_behind_the_games():
-    """Position and clock are told apart, and what people play is no guess."""
+    """Gains by position and by clock are separate, and people's moves are no guesses."""
     people = against_people().made
     behind = "games(file=bob.pgn,player=Bob,prior=human(rating=1640))"
     made = dataclasses.replace(

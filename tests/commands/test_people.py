@@ -85,7 +85,7 @@ def test_people_of_the_rating_are_behind_a_persons_games(capsys):
     settings = Preparation.read("friend/white").settings
     assert "prior=human(rating=1360,spread=200)" in settings.opponent
     assert (settings.evaluation, settings.speed, settings.rating) == ("people", "blitz", 1360.0)
-    # Elsewhere, without networks, it is said what is missing.
+    # Elsewhere, without networks, an error names what is missing.
     assert main(["precomp-games", "match", "--from=friend", "--engine=./engine", "--games=2"]) == 1
     assert "expected networks of people's moves" in capsys.readouterr().err
 

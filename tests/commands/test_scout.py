@@ -1,4 +1,4 @@
-"""`precomp-games scout`: what it prints, what it writes, and what it says where there is nothing to count."""
+"""`precomp-games scout`: its output, its files, and its errors if there is nothing to count."""
 
 import json
 import random

@@ -94,7 +94,7 @@ def printed(example: str, *flags: object, **where: Any) -> str:
 
 
 def fails(example: str, *flags: object, told: str | Sequence[str], **where: Any) -> None:
-    """The run fails with one clear error line, which says all this, and no traceback."""
+    """Check that a run fails with one clear error line, which has all these words, and no traceback."""
     result = launch(example, *flags, **where)
     assert result.returncode == 1, f"{example} {flags}:\n{result.stdout}{result.stderr}"
     lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]

@@ -1,4 +1,4 @@
-"""examples/book_report.py as a user runs it: its page shows what result.json says."""
+"""examples/book_report.py as a user runs it: its page shows what result.json has."""
 
 import json
 import math
@@ -58,7 +58,7 @@ def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
     assert f"For study: {', '.join(f'book/{name}' for name in sorted(exports))}" in said
     assert "Page: book/report.html" in said
     assert 20 < answer["size"] <= 150
-    # What games say is called so, with its error, and the value is the sum that it is.
+    # A score by games is called so, with its error, and the value is the sum that it is.
     told = {name: points(answer[name]) for name in ("unprepared", "utility", "standard_error", "value")}
     found = f"{told['unprepared']} unprepared, {told['utility']} +- {told['standard_error']}"
     assert f"Expected score      {found} with the book" in said
@@ -118,7 +118,7 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
     said = printed("book_report", *flags, "--export=pgn,csv", "--min_share=0", cwd=prepared)
     assert said.startswith("Games behind replies: 1 game; 1 left out: games of others\n")
     assert set(files(prepared / "more")) == {"report.html", "arrows.pgn", "book.csv"}
-    # With the games, the exports say of each reply in how many of them it was seen.
+    # With the games, the exports give for each reply in how many of them it was seen.
     (alone, seen), (rows, known) = (
         [(prepared / folder / name).read_text() for folder in ("book", "more")]
         for name in ("arrows.pgn", "book.csv")
@@ -188,7 +188,7 @@ def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
 @pytest.mark.browser
 @pytest.mark.seconds("a preparation against a person")
 def test_pictures_for_the_docs(browser, tmp_path):
-    """Written into docs/ where UPDATE_PICTURES says so, and made in any case."""
+    """Pictures are made in any case, and written into docs/ if UPDATE_PICTURES is set."""
     folder = ROOT / "docs" if os.environ.get("UPDATE_PICTURES") else tmp_path
     printed("opponent_preparation", "--output_dir=book", "--report", cwd=tmp_path, has_engine=False)
     opened(browser, tmp_path / "book" / "report.html")

@@ -102,7 +102,7 @@ def test_each_example_starts(example):
         ("pyspiel", "signal.raise_signal(signal.SIGINT)", -signal.SIGINT, "error: interrupted\n"),
         ("numpy", "signal.raise_signal(signal.SIGINT)", -signal.SIGINT, "error: interrupted\n"),
         ("pyspiel", "raise ImportError('no') from KeyboardInterrupt()", 130, "error: interrupted\n"),
-        # Other errors are told in full.
+        # Other errors are printed in full.
         ("pyspiel", "raise ImportError('no such thing')", 1, "Traceback .*no such thing\n"),
     ],
 )

@@ -82,7 +82,7 @@ def test_chess_preparation(evaluation, side, tmp_path):
     said = printed("chess_preparation", *small, "--store=s.sqlite", "--output_dir=out", cwd=tmp_path)
     answer = result_of(out)
     assert 0 < answer["size"] == len(answer["memorized"])
-    assert answer["utility"] > answer["unprepared"] or evaluation == "calibrated"  # few games say little
+    assert answer["utility"] > answer["unprepared"] or evaluation == "calibrated"  # few games prove little
     assert answer["value"] == pytest.approx(answer["utility"] - 0.01 * answer["size"])
     match = rf"promised {points(answer['utility'])}, scored [\d.]+ \+- .* in 2 games; without the book [\d.]+"
     assert re.search(rf"^Match +{match} \(points in 100 games\)$", said, re.MULTILINE)
@@ -277,7 +277,7 @@ def test_what_there_is_without_a_book_comes_from_games(tmp_path):
                 expected = sum(each["reach"] * each["promised"] for each in answer["exits"])
                 gains = sum(each["gain"] for each in answer["memorized"])
                 assert expected == pytest.approx(answer["unprepared"] + gains, abs=1e-6)
-        else:  # the evaluation is taken at its word, and the match says that it is wrong
+        else:  # the evaluation is trusted, and the match shows that it is wrong
             assert answer["unprepared"] < 0.6 and without > 0.7
             assert f"{points(answer['unprepared'])} unprepared: games without the book score" in said
 
@@ -355,7 +355,7 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
 
 
 def test_both_sides_prepare_with_menus(tmp_path):
-    """By an engine of no strength: what files say of a position is what an entry of its menu plays."""
+    """By an engine of no strength: each position's moves in the files are an entry of its menu."""
     flags = [f"--engine={engine_file(tmp_path, slow=False)}", "--workers=1", "--store=s.sqlite"]
     flags += ["--menu=2", "--menu_window_cp=400", "--max_plies=3", "--r=200", "--penalty_factors=1,3"]
     flags += ["--penalty=0.003", "--fen=4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1", "--scale_cp=1000"]
@@ -418,7 +418,7 @@ def test_estimate_opponent(tmp_path):
     weak = (*common, "--opponent_option=Skill Level=3", "--opponent_samples=4")
     own = printed("estimate_opponent", *weak, "--games=2", "--plies=5", cwd=tmp_path)
     told = re.search(r"\[Skill Level=3\] \(nodes=1000\): (\d+) moves in 10 positions", own)
-    # It draws with no seed, so a game may come to a position with one legal move, which says nothing.
+    # It draws with no seed, so a game may come to a position with one legal move, which proves nothing.
     assert told is not None and int(told[1]) in range(20, 41, 4)
     again = printed("estimate_opponent", *weak, "--games=2", "--plies=5", cwd=tmp_path)
     assert again == own  # draws are stored

@@ -49,7 +49,7 @@ def test_types(tmp_path):
     rows = table(tmp_path / "types.csv")
     assert len(rows) == 2 * 2 * 4  # players, gammas, what commitments are made for
     assert [row["made_for"] for row in rows[:4]] == ["1", "2", "mean", "worst"]
-    # What the page on limited lookahead says of Kuhn poker without noise.
+    # The values of Kuhn poker without noise on the page on limited lookahead.
     earned = [(float(row["against_1"]), float(row["against_2"])) for row in rows[:4]]
     assert earned[0] == pytest.approx((1 / 6, -1 / 6), abs=1e-3)
     for pair in (earned[1], earned[3]):

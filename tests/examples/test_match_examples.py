@@ -54,7 +54,7 @@ def test_books_of_both_colors(tmp_path, searches):
     )
     assert {"openings.epd", "openings.pgn"} <= files(tmp_path / "other").keys()
     assert files(tmp_path / "other")["white_games.pgn"] != files(tmp_path / "out")["white_games.pgn"]
-    # Another opponent than the one that was prepared for is said to be one.
+    # Another opponent than the one that was prepared for is marked as such.
     weaker = ("--from=white", "--games=2", f"--store={searches}", "--opponent=uci(r=100)", "--nocontrols")
     changed = printed("book_match", *weaker, "--output_dir=changed", cwd=tmp_path)
     assert "made against another opponent" in changed and "made against another opponent" not in said

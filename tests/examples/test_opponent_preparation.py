@@ -1,4 +1,4 @@
-"""Preparing against a person: the shipped sample, what is said of it, and whether it would have held."""
+"""Preparing against a person: the shipped sample, its sentences, and whether they would have held."""
 
 import math
 

@@ -103,7 +103,7 @@ def test_what_no_worker_lives_through(address: str, tmp_path: Path) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Slow:
-    """A task that is told in a file when it begins, and takes a second; or fails at once."""
+    """A task that writes to a file when it begins, and takes a second; or fails at once."""
 
     begun: str
     fails: bool = False
@@ -185,7 +185,7 @@ def test_a_result_that_goes_with_its_worker() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its worker is there and says nothing: the task is given to others, some times."""
+    """Its worker is there and does not answer: the task is given to others, some times."""
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("precomp_games.cluster.ANSWER_SECONDS", 0.2)
     monkeypatch.setattr("precomp_games.cluster._FETCH_LOOK_SECONDS", 0.05)
@@ -205,7 +205,7 @@ def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_task_that_never_reaches_the_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where a scheduler that is busy gives up a message: nobody is told, and the task is sent again."""
+    """A busy scheduler may give up a message: no error is raised, and the task is sent again."""
     distributed = pytest.importorskip("distributed")
     send, dropped = distributed.Client._send_to_scheduler, []
 

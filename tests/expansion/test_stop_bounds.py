@@ -75,7 +75,7 @@ def _rows(best):
 
 
 def _same(one, two):
-    """Equal in everything that a book says."""
+    """Equal in everything that a book has."""
     for name in ("value", "utility", "unprepared"):
         assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-12)
     first, second = _rows(one), _rows(two)

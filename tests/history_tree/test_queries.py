@@ -49,7 +49,7 @@ def test_each_position_of_a_level_once_with_a_key():
     expected = total = extra = 0
     for policy, wanted in ((pre, tree.infoset >= 0), (sigma, tree.num_children > 0)):
         deciding = np.flatnonzero(wanted & (tree.player >= 0))
-        expected += len(set(tree.position[deciding].tolist()))  # in this game, a board tells its level
+        expected += len(set(tree.position[deciding].tolist()))  # in this game, a board determines its level
         rows = [state for call in policy.calls for state in call]
         total += len(rows)
         for level, calls in itertools.groupby(policy.calls, key=lambda c: len(c[0].history())):

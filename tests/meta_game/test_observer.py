@@ -1,4 +1,4 @@
-"""Tensors of the meta-game tell information states apart as their strings do, and nothing more."""
+"""Tensors of the meta-game distinguish information states as their strings do, and nothing more."""
 
 import numpy as np
 import pyspiel

@@ -19,7 +19,7 @@ methods), too. What is optional, and checked by the signature, keeps its default
 Methods are called on "Class()", or on the table's first value of this class, or on one that is made of the
 values of the constructor's parameters. "function()" is called in place of a function.
 
-What signatures say is checked by `precomp_games._support.checks`, whose kinds of checks have tests of
+Annotations in signatures are checked by `precomp_games._support.checks`, whose kinds of checks have tests of
 their own: one wrong value shows that it is asked. For arrays, policies, states, and arguments that must
 fit each other, `wrong_values` makes many; a table adds those that nobody would guess.
 """

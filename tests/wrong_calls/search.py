@@ -56,7 +56,7 @@ def table():
         "SearchPolicy.position_key": str,
         "SearchPolicy.state": asked,
         "SoftmaxPolicy.state": asked,
-        # A bot may be any policy's, which says itself whose states it knows.
+        # A bot may be any policy's, which itself knows whose states it has.
         "SearchBot.state": Arg(state, over, chance),
         # A bot keeps nothing of a game, whatever it is.
         "restart_at.state": Arg(state, fine=...),

@@ -380,7 +380,7 @@ def hidden_type():
 
 
 def test_a_set_that_has_to_suit_several_before_its_subgame():
-    """No triangle, but what player 0 does after both types is tied together, and shares cannot say that."""
+    """No triangle, but what player 0 does after both types is tied together, which shares cannot express."""
     game = hidden_type()
     expected = normal_form_efce_welfare(game)
     assert efce.efce_lp(game, vertex=True).welfare == pytest.approx(expected, abs=1e-7)

@@ -3,7 +3,7 @@
 The leader mixes over all of its pure strategies, with weights mu. Everything that the follower looks at, and
 every payoff, is linear in mu, and is read off by walking OpenSpiel's states with pure strategies. For each
 choice of what is optimal at every information set (of the follower, the actions, and by which plans inside
-the lookahead) linear programs say whether some mu brings just that about, and what it is worth. Of several
+the lookahead) linear programs decide whether some mu brings just that about, and its value. Of several
 types of the follower, each has its own information sets, and the same mu meets them all. Nothing here uses
 the sequence form, and no case is left out but those that some of their information sets already rule out.
 """

@@ -258,7 +258,7 @@ def test_narrow_leads_are_found(height):
 
 
 def test_a_delta_below_what_ties_allow():
-    # A lead of 1e-9 can no longer be told from a tie, and here it costs 4e-3: as near as can be, and said so.
+    # A lead of 1e-9 counts as a tie, which costs 4e-3 here: the least possible, as reported.
     game, h = narrow(1e6)
     best = commit_against_lookahead(game, 0, 2, h)
     assert best.optimal and best.supremum == pytest.approx(2.0, abs=1e-6)

@@ -17,7 +17,7 @@ def _found(kind, seed, penalty, **options):
 
 @pytest.mark.parametrize("kind", ["policy", "menu"])
 def test_against_algorithm_1(kind, cases):
-    """Each set is worth what its interval says; with no gap, it is the best one, by fewer evaluations."""
+    """Each set's value is in its interval; without a gap, the set is the best one, by fewer evaluations."""
     seeds = cases(40)
     fewer = 0
     for seed in range(seeds):
@@ -58,7 +58,7 @@ def test_intervals_hold_whenever_one_looks(cases):
 
 @pytest.mark.parametrize("order", ["certified", "optimistic"])
 def test_the_best_so_far_is_told_and_changes_nothing(order, cases):
-    """Each is worth what is said of it, and without a budget no less than the one before."""
+    """Each set has its reported value, and without a budget no less than the one before."""
     grew = 0
     for seed in range(cases(16)):
         whole = whole_tree("menu", seed, 1e-9)
@@ -116,7 +116,7 @@ def test_a_tree_of_what_was_opened(order, cases):
 
 
 def test_fewer_evaluations_in_the_optimistic_order(cases):
-    """On games where it has something to leave out, it does, and is told what it may have missed."""
+    """It prunes where it can, and its bound covers what it may have missed."""
     evaluations = {
         order: sum(
             _found("menu", seed, 0.005, gap=0.0, order=order).work["evaluations"] for seed in range(cases(24))

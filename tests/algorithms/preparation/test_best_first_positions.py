@@ -1,4 +1,4 @@
-"""Trees that grow best first where positions have a price, and what somebody says who looks deeper."""
+"""Trees that grow best first with prices of positions, and checks by a deeper search."""
 
 import itertools
 import math
@@ -92,7 +92,7 @@ def test_the_best_set_of_what_is_open_against_all_choices(cases):
 
 @pytest.mark.parametrize("order", ["certified", "optimistic"])
 def test_what_is_found_against_the_whole_tree(order, cases):
-    """No more than the best set of the whole tree, and what is said of it is so; most of it is found."""
+    """The value is as reported, at most that of the best set of the whole tree, and mostly near it."""
     shared = reached = told = 0
     for seed in range(cases(60)):
         game, menu, sigma, player = _case(seed, 5)
@@ -137,7 +137,7 @@ def _deeper(seed):
 
 @pytest.mark.parametrize("price", ["infosets", "positions"])
 def test_a_set_that_was_looked_at_deeper(price, cases):
-    """Each entry is on the deeper menus, and the set is worth what deeper values and the others say."""
+    """Each entry is on the deeper menus, and the set's value is by deeper values and the others."""
     changed = 0
     for seed in range(cases(20)):
         game, _, sigma, player = _case(seed, 5)

@@ -140,7 +140,7 @@ def test_less_optimism_compares_fewer_entries():
 
 @pytest.mark.parametrize(("support", "games", "early"), [("pure", 2, True), ("partial", 10, False)])
 def test_where_the_opponent_has_one_reply_games_come_early(support, games, early):
-    """A set is one line then, of which a game tells more than further evaluations do."""
+    """A set is one line then, about which a game informs more than further evaluations."""
 
     def three(state):
         drawn = np.random.default_rng(state.history()).permutation(state.legal_actions())

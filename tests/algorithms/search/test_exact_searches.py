@@ -93,7 +93,7 @@ def test_every_variant_has_minimax_values(shape, cases):
                 assert expected[found.action] == found.value == found.scores[found.action], where
                 assert found.player == player and found.depth <= depth, where
                 assert found.depth == depth or found.stopped == "solved", where
-                # Scores are exact, or bounds and said to be.
+                # Scores are exact, or marked as bounds.
                 assert set(found.scores) == set(expected), where
                 for action, score in found.scores.items():
                     if action in found.upper_bounds:
@@ -191,7 +191,7 @@ def test_named_games(game_string, line, depth):
 def test_solves(game_string, solver):
     game = pyspiel.load_game(game_string)
     root = game.new_initial_state()
-    if solver == "table":  # of boards without the player to move, which breakthrough's do not tell
+    if solver == "table":  # of boards without the player to move, which breakthrough's strings lack
         their = minimax_solver.MinimaxSolver(game_string)
         their.solve()
         expected = float(their.values_from_string(str(root)))

@@ -1,4 +1,4 @@
-"""Odd games, games that are not what they say, and crafted files of trees and policies."""
+"""Odd games, games with false declarations, and crafted files of trees and policies."""
 
 import dataclasses
 import json

@@ -26,7 +26,7 @@ _NOTHING = 1e-12  # of the range of utilities
 
 
 def _check(game: pyspiel.Game) -> Any:
-    """As exact as without, and an equilibrium of every proper subgame, as OpenSpiel's best responses say."""
+    """Check that a refinement is as exact, and an equilibrium of every proper subgame, by OpenSpiel."""
     plain, found = solve(game), solve(game, refine=True)
     spread = game.max_utility() - game.min_utility()
     assert found.value == pytest.approx(plain.value, abs=1e-12 * spread)
@@ -173,7 +173,7 @@ def test_subgames_in_subgames_of_chance_and_of_one_player():
     text.move(1, 1, ["out", "in"])
     text.leaf(9)
     text.chance({"a": "1/4", "b": "3/4"})
-    text.move(2, 1, ["end", "on"])  # which is told
+    text.move(2, 1, ["end", "on"])  # which is reported
     text.leaf(-1)
     text.move(1, 2, ["worse", "better"])
     text.leaf(1)
