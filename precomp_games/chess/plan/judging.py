@@ -1,9 +1,9 @@
-"""Judging a repertoire: its moves on a history tree beside the analyst's, and what is said of them.
+"""Judges a repertoire: its moves on a history tree beside the analyst's, and the tables of results.
 
-A book that is there already is judged on a tree of the preparation (`preparation_tree`), and so has to be on
-it: a position's menu has the analyst's moves and the repertoire's. The analyst's go as far as a horizon, the
-repertoire's to the end of its lines. Cut such a tree by reach alone (`truncate="reach"`): by values, a move
-that does not pay would be cut, and with it what is to be judged.
+An existing book is judged on a tree of the preparation (`preparation_tree`), and so has to be on it: a
+position's menu has the analyst's moves and the repertoire's. The analyst's end at a horizon, the repertoire's
+with its lines. Prune such a tree by reach alone (`truncate="reach"`): by values, a move that does not pay
+would be pruned, and it is to be judged.
 
 `judge_repertoire` does all of it, from settings and engines to a judgment with its tables.
 """
@@ -34,7 +34,7 @@ from precomp_games.chess.plan.repertoire_book import KNOWN, with_likely_replies
 from precomp_games.chess.plan.trees import looked_far, preparation_tree
 from precomp_games.tree.history_tree import HistoryTree
 
-_BEYOND = 2  # moves of ours without the repertoire, where people reply in many ways
+_BEYOND = 2  # moves of ours outside the repertoire, as people reply in many ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +44,8 @@ class RepertoireMenu:
     Attributes:
       repertoire: The moves.
       engine_menu: The engine's.
-      beyond: After so many positions in a row that the repertoire does not have, there is nothing more; None:
-        the engine's go on. It is for trees that share nothing between orders of moves.
+      beyond: After so many positions in a row that the repertoire does not have, the menu is empty; None: the
+        engine's moves go on. For trees that share nothing between orders of moves.
     """
 
     repertoire: Repertoire
@@ -53,7 +53,7 @@ class RepertoireMenu:
     beyond: int | None = None
 
     def entries_batch(self, states: Sequence[ChessState]) -> list[list[int]]:
-        """The actions at each state."""
+        """Return the actions at each state."""
         looked_at = [state for state in states if self._near(state)]
         of_engine = iter(self.engine_menu.entries_batch(looked_at))
         by_state = {id(state): next(of_engine) for state in looked_at}
@@ -64,7 +64,7 @@ class RepertoireMenu:
         ]
 
     def _near(self, state: ChessState) -> bool:
-        """Whether one of the last positions is the repertoire's, or there were no more."""
+        """Return whether one of the last positions is the repertoire's, or there were no more."""
         known, history = self.repertoire.positions, state.history()
         if self.beyond is None or state.epd in known or len(history) < 2 * self.beyond:
             return True
@@ -81,14 +81,14 @@ def repertoire_policies(
     count: int = 1,
     beyond: int | None = None,
 ) -> PreparationPolicies:
-    """The policies of a preparation whose player has a repertoire's moves to choose among as well.
+    """Return the policies of a preparation whose player may choose a repertoire's moves as well.
 
     Args:
       policies: of `preparation_policies`, with a menu for the repertoire's side.
       repertoire: the moves.
       horizon: from this half-move on, there are only the repertoire's.
-      count: how many of the engine's best moves there are to choose among, no more than the menu has. The
-        tree grows with this number to the power of moves.
+      count: number of the engine's best moves to choose among, no more than the menu has. The tree grows with
+        this number to the power of moves.
       beyond: see `RepertoireMenu`.
 
     Raises:
@@ -105,10 +105,10 @@ def repertoire_policies(
 
 
 class KnownEntries(NamedTuple):
-    """What a repertoire has of a tree.
+    """The part of a tree that a repertoire covers.
 
     Attributes:
-      memorization_set: int32[k], the entries that play its first choices, increasing.
+      memorization_set: int32[k], the entries of its first choices, increasing.
       own_entries: int32, those of all its choices.
       met: The positions of the set, as EPD.
     """
@@ -119,7 +119,7 @@ class KnownEntries(NamedTuple):
 
 
 def known_entries(tree: HistoryTree, repertoire: Repertoire, known: str = "positions") -> KnownEntries:
-    """Finds a repertoire on a tree over `ChessGame` whose menus have its moves.
+    """Find a repertoire on a tree over `ChessGame` whose menus have its moves.
 
     Args:
       tree: see `repertoire_policies`.
@@ -158,14 +158,14 @@ def known_entries(tree: HistoryTree, repertoire: Repertoire, known: str = "posit
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RepertoireJudgment(Result):
-    """What is said of a repertoire; moves are in SAN, lines from the start of the repertoire.
+    """Judgment of a repertoire; moves are in SAN, lines from the start of the repertoire.
 
     Attributes:
       repertoire: The book.
-      tree: On which it is judged.
-      known: What it has of the tree.
-      judgment: What it is worth there, in the tree's numbers.
-      penalty: By which it was judged: that of the settings, or a greater one, as far as there was time.
+      tree: The tree of the judgment.
+      known: The part of the tree that it covers.
+      judgment: Its values there, in the tree's numbers.
+      penalty: The penalty of the tree: that of the settings, or a greater one, if there was too little time.
     """
 
     repertoire: Repertoire
@@ -175,11 +175,11 @@ class RepertoireJudgment(Result):
     penalty: float
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
-        """Rows by the name of a table, each with a line ("after") and a move in the position behind it.
+        """Return rows by the name of a table, each with a line ("after") and a move after it.
 
         "positions" are those of the book, "learn" what to learn next, "holes" the replies without an answer,
-        where a line ends or beside replies that have one, and "not_met" the book's positions that games do
-        not come to, in the order of its files.
+        at the end of a line or beside replies that have one, and "not_met" the book's positions that games do
+        not reach, in the order of its files.
         """
         lessons, holes = self.judgment.lessons, self.judgment.holes
         learn = _told(map(self._entry, lessons.entry.tolist()))
@@ -193,7 +193,7 @@ class RepertoireJudgment(Result):
         return {name: rows_of(each) for name, each in tables.items()} | {"not_met": self._not_met()}
 
     def columns(self) -> dict[str, Any]:
-        """One row for each position of the book: `tables()["positions"]`."""
+        """Return a row for each position of the book: `tables()["positions"]`."""
         judged = self.judgment
         members, better = judged.memorization_set.tolist(), judged.better.tolist()
         rank = {entry: k for k, entry in enumerate(judged.drop_order.tolist(), start=1)}
@@ -208,7 +208,7 @@ class RepertoireJudgment(Result):
         }
 
     def to_json(self) -> dict[str, Any]:
-        """What is said of the book as a whole, as JSON has it."""
+        """Return the judgment of the book as a whole, for JSON."""
         judged, report = self.judgment, self.repertoire.report
         counts = (
             "positions",
@@ -241,7 +241,7 @@ class RepertoireJudgment(Result):
         }
 
     def _ends(self) -> list[str]:
-        """Of each hole, whether the book has an answer to another reply there."""
+        """Return for each hole whether the book has an answer to another reply there, in words."""
         judged, before = self.judgment, self.tree.previous
         answered = set(before[self.tree.entry_infoset[judged.memorization_set]].tolist())
         holes = before[judged.holes.infoset].tolist()
@@ -265,7 +265,7 @@ class RepertoireJudgment(Result):
         return self._line_and_move(int(self.tree.entry_infoset[entry]), entry)
 
     def _line_and_move(self, infoset: int, entry: int) -> tuple[str, str]:
-        """(the line to an information state, the move of an entry there)."""
+        """Return (the line to an information state, the move of an entry there)."""
         history = int(self.tree.infoset_history[infoset])
         (action,) = self.tree.memorized_row(entry)
         board = self.tree.state(history).board
@@ -274,15 +274,15 @@ class RepertoireJudgment(Result):
 
 
 def _told(pairs: Iterable[tuple[str, str]], move: str = "play") -> dict[str, Any]:
-    """Columns of lines and of the moves after them."""
+    """Return columns of lines and of the moves after them."""
     given = list(pairs)
     return {"after": [line for line, _ in given], move: [san for _, san in given]}
 
 
 def _written(start: chess.Board, lines: Iterable[tuple[chess.Move, ...]]) -> Iterator[tuple[str, str]]:
-    """Of each line the moves before its last one, as python-chess writes a variation, and that one in SAN.
+    """Yield for each line the moves before its last one, as python-chess writes a variation, and that in SAN.
 
-    What a line shares with the one before it is played once.
+    Moves that a line shares with the one before it are played once.
     """
     board, texts, sans = start.copy(stack=False), [""], list[str]()
     for line in lines:
@@ -300,7 +300,7 @@ def _written(start: chess.Board, lines: Iterable[tuple[chess.Move, ...]]) -> Ite
 
 
 def line_of(board: chess.Board, moves: Sequence[chess.Move]) -> str:
-    """Moves from a start position, numbered."""
+    """Return moves from a start position as text, numbered."""
     return board.variation_san(moves) or "(start)"
 
 
@@ -316,22 +316,22 @@ def judge_repertoire(
     known: Annotated[str, checks.one_of(KNOWN)] = "positions",
     learn: checks.NonNegativeInt = 10,
 ) -> RepertoireJudgment:
-    """Judges a repertoire against the opponent of some settings: see `judge_book`.
+    """Judge a repertoire against the opponent of some settings: see `judge_book`.
 
     Args:
       repertoire: the book, of the side of `settings`.
-      settings: with a menu of at least 1. The tree has what comes up in a share of the penalty of games;
-        where there is a deadline, of a greater penalty, as far as there is time.
-      engines: whose searches.
+      settings: with a menu of at least 1. The tree has the positions whose reach exceeds the penalty; with a
+        deadline, a greater penalty, as far as there is time.
+      engines: engines of the searches.
       policies: of the settings, with another opponent; by default theirs.
-      horizon: so many half-moves long may the analyst's books be; by default one more than the longest line,
+      horizon: half-moves after which the analyst's books end; by default one more than the longest line,
         and against people no more than two moves away from the repertoire.
-      count: how many of the analyst's best moves there are to choose among in a position.
+      count: number of the analyst's best moves among which to choose in a position.
       known: one of `KNOWN`.
-      learn: how many positions to learn next.
+      learn: number of positions to learn next.
 
     Raises:
-      ValueError, EngineError: an argument is not as above, or as of `preparation_tree`.
+      ValueError, EngineError: as `preparation_tree`.
     """
     if policies is None:
         policies = engines.policies(settings)

@@ -1,12 +1,12 @@
-"""A repertoire as a preparation: how often its positions come up, and what they are worth.
+"""A repertoire as a preparation: the reach and the values of its positions.
 
-The book plays the repertoire's first choices wherever it knows the position, whatever moves led there. What
-comes up in a smaller share of games than the penalty is not searched: it is worth what stopping was where the
-line became as rare. So it is on the tree that the repertoire is judged on, and both say the same.
+The book plays the repertoire's first choices wherever it knows the position, by whatever moves. Positions
+with a smaller reach than the penalty are not searched: their value is that of the position where the line
+became as rare. So it is on the tree on which the repertoire is judged, and both agree.
 
 People play all kinds of moves, most of them next to never. A position after such a reply, of fewer than 1 in
-100 there, is not searched either where it is rare in all games: it is taken to be worth what the one before
-it was, as if the reply lost nothing.
+100 there, is not searched either if it is rare in all games: its value is taken from the position before the
+reply, as if the reply lost nothing.
 
 Cost: a search for each position of the book and for each reply that leaves it.
 """
@@ -33,17 +33,17 @@ from precomp_games.chess.plan.prepare import described
 from precomp_games.policies.rows import as_batch_policy, policy_rows
 
 KNOWN = ("positions", "lines")
-"""What the owner of a book knows: each of its positions, however it came up, or its lines alone."""
-_LIKELY = 0.01  # of people's replies: others are searched where they come up in as many games as is asked for
-_OTHER_WAYS = 0.1  # of the penalty: so often come up orders of moves that no file has, to be followed
+"""What the owner of a book knows: each of its positions, by any order of moves, or its lines alone."""
+_LIKELY = 0.01  # of people's replies: rarer ones are searched only if their reach is large enough
+_OTHER_WAYS = 0.1  # of the penalty: reach above which orders of moves that no file has are followed
 
 
 class _Node(NamedTuple):
     """A state on the way through a repertoire.
 
     Attributes:
-      state: it.
-      reach: how often games come there.
+      state: the state.
+      reach: share of games that come there.
       before: the number of the book's position before it, -1 for none.
       rare: whether its value is that of the position where the line became rare.
     """
@@ -63,17 +63,17 @@ def repertoire_preparation(
     policies: PreparationPolicies | None = None,
     known: Annotated[str, checks.one_of(KNOWN)] = "positions",
 ) -> Preparation:
-    """Makes a preparation of a repertoire: all of its first choices, and what they are worth.
+    """Make a preparation of a repertoire: all of its first choices, with their values.
 
     Args:
       repertoire: the book, of the side of `settings`.
-      settings: the opponent, and what says what positions are worth.
-      engines: whose searches.
+      settings: the opponent and the evaluation.
+      engines: engines of the searches.
       policies: of the settings, with another opponent; by default theirs.
       known: one of `KNOWN`.
 
     Raises:
-      ValueError, EngineError: an argument is not as above, or as of `preparation_policies`.
+      ValueError, EngineError: as `preparation_policies`.
     """
     if settings.evaluation == "rollouts":
         raise ArgumentError("expected settings with an engine's evaluation for a repertoire, got 'rollouts'")
@@ -137,9 +137,9 @@ def _walk(
     by_position: bool,
     to_the_end: bool,
 ) -> tuple[list[_Node], list[_Node]]:
-    """The positions of the book, parents first, and where games leave it.
+    """Return the positions of the book, parents first, and the exits.
 
-    With `to_the_end` lines are followed however rare they are; stored searches may not go so far.
+    With `to_the_end` lines are followed however rare they are; stored searches may not reach so far.
     """
     player, least = repertoire.player, settings.penalty
     opponent = as_batch_policy(policies.sigma[1 - player], "opponent")
@@ -188,13 +188,13 @@ _Way = tuple[float, Mapping[int, float], ChessState | None]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _LikelyReplies:
-    """White's utility of positions, where those after unlikely replies are worth as much as those before.
+    """White's utility of positions, in which those after unlikely replies have the value before the reply.
 
     Attributes:
-      value: Of other positions.
-      opponent: Whose replies they are.
-      player: The other one.
-      least: In a smaller share of games, unlikely replies are not looked at.
+      value: Values of other positions.
+      opponent: The opponent's policy.
+      player: The other player.
+      least: Reach below which unlikely replies are not searched.
     """
 
     value: Any
@@ -204,11 +204,11 @@ class _LikelyReplies:
     _ways: dict[tuple[int, ...], _Way] = dataclasses.field(default_factory=dict)
 
     def evaluate_batch(self, states: Sequence[ChessState]) -> npt.NDArray[np.float64]:
-        """float64[n]."""
+        """Return float64[n]: values of states."""
         return np.asarray(self.value.evaluate_batch(list(map(self._looked_at, states))))
 
     def _looked_at(self, state: ChessState) -> ChessState:
-        """The state, or the one before an unlikely reply."""
+        """Return the state, or the one before an unlikely reply."""
         line = tuple(state.history())
         if not line or state.current_player() != self.player:
             return state
@@ -217,7 +217,7 @@ class _LikelyReplies:
         return state if before is None or p >= _LIKELY or reach * p >= self.least else before
 
     def _way(self, of: ChessState, line: tuple[int, ...]) -> _Way:
-        """How often games come to the opponent's turn after a line, its replies, the state before."""
+        """Return the reach of the opponent's turn after a line, its replies, and the state before."""
         if line not in self._ways:
             ask = as_batch_policy(self.opponent, "opponent")
             state, reach, before = of.get_game().new_initial_state(), 1.0, None
@@ -232,7 +232,7 @@ class _LikelyReplies:
 
 
 def with_likely_replies(policies: PreparationPolicies, settings: PreparationSettings) -> PreparationPolicies:
-    """Policies whose values, against people, are searched where replies are likely enough; see the module."""
+    """Return policies whose values, against people, are searched after likely replies; see the module."""
     if not settings.of_people:
         return policies
     replies = policies.sigma[1 - settings.player]

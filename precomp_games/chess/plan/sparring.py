@@ -1,18 +1,17 @@
-"""Preparation by games that were played: what an opponent has shown, and what the games scored.
+"""Prepares by games that were played: by the opponent's moves in them, and by their results.
 
-A model says what an opponent may play; its games say what it has played. So its model is what stands behind
-the games (`games_policy`), with the weight of one game: the posterior mean of independent Dirichlet
-distributions, one a position, which is all that matters for the next game, since a position comes up at most
-once in it. One of several opponents, a mixture, is another matter: there each game says who it probably is,
-and those who it can hardly be are left out.
+A model predicts the opponent's moves; its games show them. So its model is the prior behind the games
+(`games_policy`), with the weight of one game: the posterior mean of independent Dirichlet distributions, one
+a position, which is all that matters for the next game, since a position comes up at most once in it. With
+several possible opponents, a mixture, each game is evidence of who it is, and unlikely ones are left out.
 
-What the games scored says what stopping is worth where they left the book, and at our turns after that: they
-count as the games that teach `confirmed_precomputation`. They also say what the analyst's scores are worth
-here, between these engines and at their speed, by a fit with the given one as its prior. Without that, lines
-that no game has seen would promise more than those that some have lost, and each book would be another one.
+The results give leaf values where games left the book, and at our turns after that: they count as the games
+that teach `confirmed_precomputation`. They also correct the analyst's scores for these engines and their
+speed, by a fit with the given one as its prior. Without that, lines that no game has seen would seem better
+than those that some have lost, and each book would be another one.
 
-Nothing here is a promise: the best book by all that is known so far is chosen for luck as well, and what it
-is worth are games that come after it.
+Values here are not validated: the best book by all that is known so far is chosen for luck as well, and its
+value is measured by games that come after it.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import quoted
 
-_LIKELY = 0.02  # beside the most likely one; who is less is left out
-_LOGITS_OF_TWICE_THE_TIME = 1.0  # what an expected score gains by it between engines, see docs/sparring.md
-_UNLIKELY = 1e-3  # of a mixture's component that has not played what was played: it may be off in one move
+_LIKELY = 0.02  # relative to the most likely opponent; less likely ones are left out
+_LOGITS_OF_TWICE_THE_TIME = 1.0  # effect on an expected score between engines, see docs/sparring.md
+_UNLIKELY = 1e-3  # of a mixture's component that plays otherwise: one move may be an accident
 
 
 @public
@@ -62,10 +61,10 @@ class SparringGames(Shown):
     """The games of one opponent in a file, as a match program or `play_engine_games` wrote them.
 
     Attributes:
-      name: The opponent's, as tags have it.
-      records: Its games, in their order; each counts, though it may be another one's copy.
-      path: The file, PGN; "" of games that are in none.
-      report: What was read of the file, and what was not.
+      name: The opponent's, as in tags.
+      records: Its games, in their order; each counts, even if it is a copy of another.
+      path: The file, PGN; "" for games that are in none.
+      report: Counts of what was read of the file.
     """
 
     name: str
@@ -76,12 +75,12 @@ class SparringGames(Shown):
     @classmethod
     @public
     def read(cls, path: checks.FilePath, name: str, *, own: bool = False) -> SparringGames:
-        """The games in a file.
+        """Read the games of an opponent in a file.
 
         Args:
           path: the file.
           name: the opponent's, see `read_games`.
-          own: whether the file is one that grows as games are played: it need not be there, or have any yet.
+          own: whether the file grows as games are played: it may be missing, or have no games yet.
 
         Raises:
           ValueError: nobody has that name.
@@ -95,11 +94,7 @@ class SparringGames(Shown):
 
     @public
     def against(self, settings: PreparationSettings) -> list[tuple[game_records.GameRecord, float]]:
-        """The finished games that settings are about: from their start, by their side; and what it scored.
-
-        Raises:
-          ValueError: no settings.
-        """
+        """Return the finished games of these settings, from their start and by their side, with scores."""
         side = settings.side
         start = game_records.position_hash(settings.game().new_initial_state().board)
         return [
@@ -111,13 +106,13 @@ class SparringGames(Shown):
 
 
 def left_at(record: game_records.GameRecord, side: chess.Color) -> int | None:
-    """The half-move at which a side played its first move that is not of a book; None: there was none."""
+    """Return the half-move of a side's first move that is not of a book; None if there is none."""
     plies = range(0 if record.first == side else 1, len(record.actions), 2)
     return next((ply for ply in plies if ply not in record.booked), None)
 
 
 def _taught(games: SparringGames, settings: PreparationSettings) -> list[tuple[list[ChessState], float]]:
-    """Our turns that each game has passed since it left the book, and what it scored."""
+    """Return our turns in each game since it left the book, and its score."""
     root, taught = settings.played_game().new_initial_state(), list[tuple[list[ChessState], float]]()
     for record, score in games.against(settings):
         state, passed, first = root.clone(), list[ChessState](), left_at(record, settings.side)
@@ -132,13 +127,13 @@ def _taught(games: SparringGames, settings: PreparationSettings) -> list[tuple[l
 
 
 def _time_saved(clock: Clock, player: int, state: ChessState) -> float:
-    """What it is worth to a state's mover that all moves of a player so far were a book's."""
+    """Return the value, on the logit, to a state's mover of a player's time saved by a book."""
     gained = _LOGITS_OF_TWICE_THE_TIME * math.log2(clock.time_gained(state.ply // 2))
     return gained if state.current_player() == player else -gained
 
 
 def _timed(value: Any, clock: Clock | None, player: int) -> Any:
-    """An evaluation that knows what is left on a clock when moves of a book have taken no time."""
+    """Return an evaluation that includes the time left on a clock when moves of a book have taken none."""
     if clock is None or not isinstance(value, EngineEvaluation):
         return value
     return dataclasses.replace(value, beside=functools.partial(_time_saved, clock, player))
@@ -147,12 +142,12 @@ def _timed(value: Any, clock: Clock | None, player: int) -> Any:
 def _learned(
     value: Any, taught: Sequence[tuple[list[ChessState], float]]
 ) -> tuple[Any, Sequence[PlayedGame]]:
-    """An evaluation that has seen games, of which each counts where it left the book, and what they teach.
+    """Return an evaluation corrected by games, each counted where it left the book, with these games.
 
     At later turns a game counts as if it had left the book there, with the time that this would have saved.
     """
     left = [(passed, score) for passed, score in taught if passed]
-    if not left or not isinstance(value, EngineEvaluation):  # others learn by themselves
+    if not left or not isinstance(value, EngineEvaluation):  # others need no correction here
         return value, taught
     results = value.engine.search([passed[0].epd for passed, _ in left], value.limit, value.multipv)
     lines = [
@@ -173,7 +168,7 @@ def _learned(
 
 
 def _identified(prior: Any, settings: PreparationSettings, games: SparringGames) -> PolicyLike:
-    """Who one of several probably is after all games, in which it is the same one."""
+    """Return the posterior of a mixture after all games, in which the opponent is the same."""
     root, rival = settings.played_game().new_initial_state(), 1 - settings.player
     ends = []
     for record, _ in games.against(settings):
@@ -183,7 +178,7 @@ def _identified(prior: Any, settings: PreparationSettings, games: SparringGames)
                 break
             state.apply_action(action)
         ends.append(state)
-    # A posterior is the prior times what the game says. Who it cannot be may have been off in one move.
+    # The posterior is the prior times the game's likelihood, which is bounded: one move may be an accident.
     said = np.log(np.maximum(prior.posteriors(ends, rival), _UNLIKELY)) - np.log(prior.weights)
     total = said.sum(axis=0) + np.log(prior.weights)
     weights = np.exp(total - total.max())
@@ -196,7 +191,7 @@ def _identified(prior: Any, settings: PreparationSettings, games: SparringGames)
 def informed_policies(
     settings: PreparationSettings, engines: model.Engines, games: SparringGames
 ) -> model.PreparationPolicies:
-    """The policies of settings, in which the opponent plays as its games say.
+    """Return the policies of settings, in which the opponent plays as its games show.
 
     Raises:
       ValueError, OSError, EngineError: as `preparation_policies` and `games_policy`.
@@ -227,29 +222,27 @@ def prepare_from_games(
     optimism: checks.NonNegativeFloat | None = None,
     clock: Clock | None = None,
 ) -> Preparation:
-    """The best book by what an opponent's games say, and by an evaluation that their scores correct.
+    """Find the best book by an opponent's games, and by an evaluation that their scores correct.
 
     Args:
-      settings: what is prepared, against whom, and how it is valued: a choice of moves (`menu`), and a fitted
-        evaluation.
-      engines: whose searches.
-      games: that were played so far.
+      settings: of the preparation, with a choice of moves (`menu`), and a fitted evaluation.
+      engines: engines of the searches.
+      games: the games so far.
       budget: positions at most.
-      max_evaluations: how many evaluations there are at most.
-      enough: asked now and then whether to look no further.
-      doubt: how many standard deviations are taken off what each stop is worth: the last book is to go where
-        games have scored. Negative, they are added while a book is chosen: it goes where few games have been
-        for a little less, and games teach what that is worth.
-      optimism: how much is hoped of what was not looked at, see `confirmed_precomputation`.
-      clock: what each side has for its moves, where a clock runs: a move of the book leaves more for later
-        ones, which is worth as much as it was to engines (docs/sparring.md).
+      max_evaluations: largest number of evaluations.
+      enough: called now and then; true stops the search.
+      doubt: number of standard deviations that are subtracted from each leaf value: the last book should go
+        where games have scored. If negative, they are added while a book is chosen: it goes where few games
+        have been, at a small cost, and games teach the value there.
+      optimism: optimism about unsearched lines, see `confirmed_precomputation`.
+      clock: time of each side, if a clock runs: a move of the book leaves more time for later moves, whose
+        value is that measured between engines (docs/sparring.md).
 
     Returns:
-      The preparation. Its utilities are estimates, which games that come after it confirm or refute.
+      The preparation. Its utilities are estimates, which later games confirm or refute.
 
     Raises:
-      ValueError, EngineError, OSError: an argument, the engines, the store or the file are not
-        what they should be.
+      ValueError, EngineError, OSError: an argument, the engines, the store or the file are not valid.
     """
     if not settings.kind.fitted or settings.menu < 1 or settings.distrust or settings.price != "infosets":
         raise ArgumentError(
@@ -283,7 +276,7 @@ def prepare_from_games(
 
 
 def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:
-    """The opponent of `prepare_from_games` as a spec, of games in a file against no one of several."""
+    """Return the opponent of `prepare_from_games` as a spec, for games in a file and a single opponent."""
     prior = settings.opponent
     if not prior:
         limit = str(settings.opponent_limit).replace("movetime", "movetime_ms")
@@ -300,13 +293,13 @@ def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class PlayedLine:
-    """A line by which games left a book, what they scored, and what is played there now.
+    """A line by which games left a book, with their score and the present book's move.
 
     Attributes:
-      moves: Up to where the book had no move.
-      games: How many.
+      moves: Up to the position without a move of the book.
+      games: Number of games.
       score: Their mean.
-      now: In words.
+      now: The present book's move there, in words.
     """
 
     moves: tuple[chess.Move, ...]
@@ -319,15 +312,12 @@ class PlayedLine:
 def played_lines(
     played: Sequence[tuple[game_records.GameRecord, float]], settings: PreparationSettings, now: Book
 ) -> list[PlayedLine]:
-    """Where games left the book that they were played with, what cost most first, and what another one does.
+    """Return the lines by which games left their book, largest loss first, with another book's moves there.
 
     Args:
       played: games and their scores, see `SparringGames.against`.
-      settings: whose side.
+      settings: of our side.
       now: the book that comes after them.
-
-    Raises:
-      ValueError: arguments of another kind.
     """
     rows, scores = memorized_rows(now), dict[tuple[int, ...], list[float]]()
     for record, score in played:
@@ -341,7 +331,7 @@ def played_lines(
 
 
 def _now(line: tuple[int, ...], book: Book, rows: dict[tuple[int, ...], dict[int, float]]) -> str:
-    """What a book does in a line by which games left another one."""
+    """Describe a book's move in a line by which games left another book."""
     board = book.start.copy(stack=False)
     for ply, action in enumerate((*line, None)):
         if board.turn == book.side:

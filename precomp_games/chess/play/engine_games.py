@@ -1,23 +1,23 @@
 """Games between a book with an engine behind it and another engine, as match programs play them.
 
 Both engines are processes of their own, asked by python-chess's implementation of UCI: a new game once, and
-then at each turn the start and all moves so far, with a limit or with both clocks, which begin when the
-engine has said that it is ready. One thread and a hash of 16 MB, unless options say otherwise.
+then at each turn the start and all moves so far, with a limit or with both clocks, which start when the
+engine is ready. One thread and a hash of 16 MB, unless options say otherwise.
 
 Rules: those of chess, with draws claimed as soon as they stand on the board, and a draw after `MATCH_PLIES`
 half-moves. A move of the book takes no time, and brings the increment as any other. A side that has used up
-its time loses. A game is resigned where both engines agree for three moves of each that one of them is ten
-pawns ahead, and drawn after 40 moves where for eight moves of each neither sees more than a tenth of a pawn:
-what match programs do by their usual settings.
+its time loses. A game is resigned if both engines agree for three moves of each that one of them is ten
+pawns ahead, and drawn after 40 moves if for eight moves of each neither sees more than a tenth of a pawn:
+the usual settings of match programs.
 
 A game in which an engine dies, hangs or plays no legal move is played again from its start, by new
-processes; what was played of it counts for nothing. An engine that ends or does not answer while it starts is
-started again.
+processes; its moves so far are discarded. An engine that ends or does not answer while it starts is started
+again.
 
 The games have a thread of their own, in which nothing is interrupted: Ctrl-C ends the games, however often it
 is pressed, and the engines end before their event loop does.
 
-The text of a game is PGN: what each engine thought of its move and with how much time left, in the form that
+The text of a game is PGN: each engine's evaluation of its move and its remaining time, in the form that
 python-chess and Lichess read ([%eval], [%clk]), and "book" at moves of the book.
 """
 
@@ -53,17 +53,17 @@ from precomp_games.chess.play.match import MATCH_PLIES, memorized_rows
 _RESIGN_CP, _RESIGN_MOVES = 1000, 3
 _DRAW_CP, _DRAW_MOVES, _DRAW_FROM = 10, 8, 80  # half-moves from the start
 _MATE_CP = 100_000
-_OVERSTEPPED = 0.05  # seconds that a clock may be off in all, as the way through two pipes takes time
+_OVERSTEPPED = 0.05  # seconds of tolerance in all, as the way through two pipes takes time
 _PATIENCE = 60.0  # seconds over its time, after which an engine is taken for hung
 _TRIES = 3  # of a game, and of a start
 _STREAMS = int.from_bytes(b"spar", "big")
 _MOVES_TO_GO = 40.0
 _CLOCK = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)\+([0-9]{1,4}(?:\.[0-9]{1,3})?)")
-# A result at the end of moves, which stand in no line of tags, before an empty line, tags or nothing.
+# A result at the end of moves, outside lines of tags, before an empty line, tags or the end.
 _GAME_END = re.compile(
     rb'^(?!\[\w+\s+")(?:[^\n]*[ \t])?(?:1-0|0-1|1/2-1/2|\*)(?=\s*\Z|[ \t\r]*\n[ \t\r]*(?:\n|\[))', re.M
 )
-_NO_NAME = re.compile(r'["\\\x00-\x1f\x7f]')  # of a tag, which is written as it is
+_NO_NAME = re.compile(r'["\\\x00-\x1f\x7f]')  # not allowed in a tag, which is written as it is
 
 _T = TypeVar("_T")
 Rows = Mapping[tuple[int, ...], Mapping[int, float]]
@@ -72,24 +72,24 @@ Rows = Mapping[tuple[int, ...], Mapping[int, float]]
 @public
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """What a side has for all of its moves.
+    """Time control of a side.
 
     Attributes:
       seconds: At the start.
-      increment: Seconds more after each move.
+      increment: Seconds added after each move.
     """
 
     seconds: Annotated[float, checks.Gt(0.0), checks.Le(99_999.0)]
     increment: Annotated[float, checks.Ge(0.0), checks.Le(9999.0)] = 0.0
 
     def __str__(self) -> str:
-        """As PGN has it: "60+0.6"."""
+        """Return it as in PGN: "60+0.6"."""
         return f"{self.seconds:g}+{self.increment:g}"
 
     @classmethod
     @public
     def parse(cls, text: str) -> Clock:
-        """The clock of a text such as "1+0.01".
+        """Return the clock of a text such as "1+0.01".
 
         Raises:
           ValueError: it is none.
@@ -101,18 +101,15 @@ class Clock:
 
     @property
     def move_ms(self) -> int:
-        """About what an engine takes of it for a move of the opening, in milliseconds."""
+        """Approximate time that an engine takes for a move of the opening, in milliseconds."""
         return max(1, round(1000.0 * (self.seconds / _MOVES_TO_GO + self.increment)))
 
     @public
     def time_gained(self, moves: checks.NonNegativeInt) -> float:
-        """How many times the time for later moves there is, if the first `moves` took none.
+        """Return the factor by which the time for later moves grows if the first `moves` took none.
 
         As if a side thought for `seconds` / 40 and the increment before each of the first 40 moves, with as
         many still to come after these.
-
-        Raises:
-          ValueError: no number of moves.
         """
         with_book = self.seconds + (_MOVES_TO_GO + moves) * self.increment
         left = self.seconds * max(1.0, _MOVES_TO_GO - moves) / _MOVES_TO_GO + _MOVES_TO_GO * self.increment
@@ -127,7 +124,7 @@ class MatchEngine:
     Attributes:
       name: In PGN.
       command: Its file, or that and its arguments.
-      limit: What it has for each move, or for all.
+      limit: Its limit for each move, or for all.
       options: UCI options.
     """
 
@@ -137,7 +134,7 @@ class MatchEngine:
     options: Options = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Checks the name and the command."""
+        """Check the name and the command."""
         if not self.name or _NO_NAME.search(self.name):
             raise ArgumentError(f"expected a name without quotes and control characters, got {self.name!r}")
         object.__setattr__(self, "command", check_command(self.command))
@@ -154,22 +151,21 @@ def play_engine_games(
     seed: checks.Seed = 0,
     concurrency: Annotated[int, checks.Ge(1), checks.Le(256)] = 1,
 ) -> None:
-    """Plays a game for each of the headers.
+    """Play a game for each of the headers.
 
     Args:
-      book: what one side plays from, while its games are in it; an empty one is no book.
+      book: one side plays from it, while its games are in it; an empty one is no book.
       own: plays where the book ends.
       opponent: the other side.
       headers: PGN tags of each game, see `write_pgn`.
       ended: called with the text of each game as it ends.
-      seed: of the book's moves, where it has several at a position; nothing else is random here.
-      concurrency: how many games are under way at once, each by two engines of which one thinks. More than
-        there are cores take each other's time.
+      seed: of the book's moves, if it has several at a position; nothing else is random here.
+      concurrency: number of simultaneous games, each by two engines of which one thinks. More than there are
+        cores compete for time.
 
-    Where time is up (`deadline`), no other game is begun.
+    When time is up (`deadline`), no other game is begun.
 
     Raises:
-      ValueError: an argument is none of these.
       EngineError: an engine cannot be started, lacks an option, or fails three times in one game.
     """
     rows, todo = memorized_rows(book), enumerate(headers)
@@ -191,21 +187,21 @@ def play_engine_games(
     thread = EngineThread("engine-games", 0)
     try:
         future = asyncio.run_coroutine_threadsafe(play_all(), thread.loop)
-        # A signal that comes just before it waits would not wake it.
+        # A signal just before the wait would not interrupt it.
         while not concurrent.futures.wait([future], 0.1).done:
             pass
         future.result()
     finally:
         while thread.is_alive:
-            with contextlib.suppress(KeyboardInterrupt):  # pressed again, Ctrl-C changes nothing
+            with contextlib.suppress(KeyboardInterrupt):  # further Ctrl-C change nothing
                 thread.end()
 
 
 def cut_to_whole_games(path: str | os.PathLike[str]) -> int:
-    """Cuts a file to which games are added back to its last whole one; how many bytes that took off.
+    """Cut a file to which games are added back to its last whole game; return the number of bytes removed.
 
-    A whole game is one whose moves end in a result. What follows the last one is half a game, as a full disk
-    or a power cut leaves it, and would be glued to the next. A line break that lacks is added.
+    The moves of a whole game end in a result. Text after the last one is half a game, left by a full disk or
+    a power cut, and would be joined to the next. A missing line break is added.
 
     Raises:
       ValueError: more than a game would be lost: it is another kind of file.
@@ -235,7 +231,7 @@ async def _played(
     tags: Mapping[str, str],
     stream: np.random.SeedSequence,
 ) -> str:
-    """The text of a game, which is begun anew where an engine fails."""
+    """Return the text of a game, which is begun anew if an engine fails."""
     for tried in range(_TRIES):
         try:
             for side in sides:
@@ -253,11 +249,11 @@ async def _played(
 
 
 class _Failed(Exception):
-    """An engine did not play; the game counts for nothing."""
+    """An engine did not play; the game is discarded."""
 
 
 class _Side:
-    """An engine in a game: its process, if there is one, and what is left of its time."""
+    """An engine in a game: its process, if there is one, and its remaining time."""
 
     def __init__(self, player: MatchEngine) -> None:
         self.player = player
@@ -267,11 +263,11 @@ class _Side:
         self._engine: EngineProcess | None = None
 
     async def begin(self) -> None:
-        """Gets the engine ready for another game."""
+        """Prepare the engine for another game."""
         if self._engine is None:
             self._engine, _ = await start_engine(self.player.command, self._set_up, _PATIENCE, _TRIES)
         self._engine.send_line("ucinewgame")
-        self._engine.first_game = False  # else `play` would send it, on the player's time
+        self._engine.first_game = False  # otherwise `play` would send it, on the player's time
         await self._answer(self._engine.ping(), 0.0)
         self.left, self.moved = self.clock.seconds if self.clock else 0.0, False
 
@@ -283,7 +279,7 @@ class _Side:
         await engine.configure(given)
 
     async def end(self) -> None:
-        """Ends the engine, in whatever state it is."""
+        """End the engine, in whatever state it is."""
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.quit_or_kill()
@@ -291,7 +287,7 @@ class _Side:
     async def move(
         self, board: chess.Board, sides: Mapping[chess.Color, _Side]
     ) -> tuple[chess.Move | None, chess.engine.PovScore | None]:
-        """The engine's move, and what it thinks of it; no move where its time has run out."""
+        """Return the engine's move and its score; no move if its time has run out."""
         assert self._engine is not None
         limit = self.player.limit
         if isinstance(limit, Clock):
@@ -312,14 +308,14 @@ class _Side:
         if said.move is None:
             raise _Failed(f"no move from {self.player.name}")
         if not self.spend(time.perf_counter() - began):
-            if not self.moved:  # a game without a move of its would be no game
+            if not self.moved:  # a game without a move of its own would be no game
                 raise _Failed(f"no time left after the first move of {self.player.name}")
             return None, None
         self.moved = True
         return said.move, said.info.get("score")
 
     def spend(self, seconds: float) -> bool:
-        """Takes what a move took off its clock, where it has one; whether it was there in time."""
+        """Subtract a move's time from its clock, if it has one; return whether it came in time."""
         if self.clock is not None:
             self.left -= seconds
             if self.left < -_OVERSTEPPED:
@@ -328,7 +324,7 @@ class _Side:
         return True
 
     async def _answer(self, asked: Coroutine[Any, Any, _T], seconds: float) -> _T:
-        """What the engine answers, in its time and some more; _Failed where it does not."""
+        """Return the engine's answer, within its time and some more; raise _Failed otherwise."""
         try:
             async with asyncio.timeout(seconds + _PATIENCE):  # wait_for can swallow a cancellation
                 return await asked
@@ -343,7 +339,7 @@ class _Side:
 async def _play(
     pair: Sequence[_Side], book: Book, rows: Rows, tags: Mapping[str, str], rng: np.random.Generator
 ) -> chess.pgn.Game:
-    """One game; `pair` are the book's side and the opponent's."""
+    """Play a game; `pair` are the book's side and the opponent's."""
     board, sides = book.start.copy(stack=False), {book.side: pair[0], not book.side: pair[1]}
     game = chess.pgn.Game()
     game.setup(board)
@@ -352,7 +348,7 @@ async def _play(
     if pair[1].clock is not None:
         game.headers["TimeControl"] = str(pair[1].clock)
     node: chess.pgn.GameNode = game
-    thought: list[int | None] = []  # centipawns for White, of each half-move since the book
+    thought: list[int | None] = []  # centipawns for White, of each half-move after the book
     actions: tuple[int, ...] = ()
     in_book = True
     while (over := _over(board, thought)) is None:
@@ -385,7 +381,7 @@ async def _play(
 
 
 def _over(board: chess.Board, thought: Sequence[int | None]) -> tuple[str, str] | None:
-    """(result, why) where a game is over; `thought` are the engines' scores for White, the latest last."""
+    """Return (result, reason) if a game is over; `thought` are the scores for White, the latest last."""
     if (outcome := board.outcome(claim_draw=False)) is not None:
         return outcome.result(), outcome.termination.name.lower().replace("_", " ")
     if board.is_repetition(3):

@@ -1,21 +1,20 @@
 """A match: games of a book's player against the opponent that it was made for, by the rules of chess.
 
-What a preparation promises is what its values say of the positions in which games leave the book. A match
-says what is scored. The opponent is a policy over `ChessGame`, as preparations have it. We play the book
-while the game is in it, by history, since histories are what a book counts; after the first position that it
-does not have, our own policy plays to the end.
+A preparation's expected score is that of its leaf values, at the positions in which games leave the book. A
+match measures the real score. The opponent is a policy over `ChessGame`, as in preparations. We play the book
+while the game is in it, by history, since a book counts histories; after the first position that it does not
+have, our own policy plays to the end.
 
 Rules: checkmate, stalemate, material with which nobody can mate, the third occurrence of a position, fifty
 moves of both sides without capture or pawn move, and a draw after `max_plies` half-moves. Draws are claimed
 as soon as they stand on the board; a move that would only bring one about is not announced.
 
-Randomness: each game has a stream of its own, of the seed and the game's number, so that neither workers nor
-the number of games that are played at once change any game. The streams are those of no roll-out, sample or
-equilibrium in the library, whatever their seeds: what trained a book is not played again.
+Randomness: each game has a stream of its own, of the seed and the game's number, so neither workers nor
+the number of simultaneous games change any game. No roll-out, sample or equilibrium in the library has the
+same streams, whatever their seeds: the games that trained a book are not played again.
 
-
-Cost: all games that are under way are asked about at once, a batch for each side, so that an engine pool is
-busy. A `StoredEngine` searches a position once, whichever games come to it.
+Cost: all games under way are asked about at once, a batch for each side, so that an engine pool is busy. A
+`StoredEngine` searches a position once, in whichever games it comes up.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ from precomp_games.policies.playouts import mean_interval, play_on
 MATCH_PLIES: int = RULES_OF_CHESS["max_plies"]
 """Half-moves after which a game of a match is a draw."""
 
-_STREAMS = int.from_bytes(b"match", "big")  # the spawn key that sets a match's streams apart
+_STREAMS = int.from_bytes(b"match", "big")  # the spawn key of a match's streams
 _MAX_GAMES = 10_000_000
-_LEAST_GAMES = 4  # that say what a position scores
-_NEAR = 0.1  # how far its score may be from the value
+_LEAST_GAMES = 4  # for a position's score
+_NEAR = 0.1  # largest distance of its score from the value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +58,12 @@ class MatchGame:
     """A game of a match.
 
     Attributes:
-      number: Which, from 0.
+      number: Its number, from 0.
       moves: All of them.
       score: The book's side's: 1, 1/2 or 0.
       ending: Why it was over: "checkmate", "stalemate", "insufficient material", "threefold repetition",
         "fifty moves", or "too long".
-      left: The ply at which we first had no move in the book; None: the game ended inside it.
+      left: The ply at which the book first had no move; None: the game ended inside it.
     """
 
     number: int
@@ -75,7 +74,7 @@ class MatchGame:
 
     @property
     def exit(self) -> tuple[chess.Move, ...]:
-        """The history of its `BookExit`."""
+        """History of its `BookExit`."""
         return self.moves[: self.left]
 
 
@@ -84,8 +83,8 @@ class ExitScore:
     """An exit, and the games of a match that left there.
 
     Attributes:
-      exit: The exit; its reach is 0 where no game was expected.
-      games: How many left there.
+      exit: The exit; its reach is 0 if no game was expected.
+      games: Number of games.
       score: Their mean score, NaN without games.
       interval: 95 %, of this exit's score; (0, 1) without games.
     """
@@ -101,7 +100,7 @@ class MatchResult(Result):
     """The games of a match.
 
     Attributes:
-      book: What was played.
+      book: The book.
       games: At least one, in order.
     """
 
@@ -110,17 +109,17 @@ class MatchResult(Result):
 
     @functools.cached_property
     def scores(self) -> npt.NDArray[np.float64]:
-        """float64[games]: the book's side's."""
+        """float64[games]: scores of the book's side."""
         return np.array([game.score for game in self.games])
 
     @property
     def score(self) -> float:
-        """The mean."""
+        """Mean score."""
         return float(self.scores.mean())
 
     @property
     def standard_error(self) -> float:
-        """Of the mean, from the games' variance; NaN for a single game."""
+        """Standard error of the mean, from the games' variance; NaN for a single game."""
         count = len(self.games)
         return float(self.scores.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan
 
@@ -128,17 +127,17 @@ class MatchResult(Result):
     def interval(self) -> tuple[float, float]:
         """95 % interval of the expected score.
 
-        By `mean_interval`: a hundred games that are all won do not show that every game will be.
+        By `mean_interval`: a hundred wins do not prove that every game will be won.
         """
         return mean_interval(self.scores, 0.0, 1.0)
 
     @property
     def inside(self) -> int:
-        """How many games ended inside the book."""
+        """Number of games that ended inside the book."""
         return sum(game.left is None for game in self.games)
 
     def columns(self) -> dict[str, Any]:
-        """One row for each game: its score, its ending, its plies, and the ply at which it left the book."""
+        """Return a row for each game: its score, ending, plies, and the ply at which it left the book."""
         games = self.games
         return {
             "score": self.scores,
@@ -149,13 +148,10 @@ class MatchResult(Result):
 
     @public
     def exit_scores(self, exits: Exits) -> list[ExitScore]:
-        """What was scored by exit, the most reached one first, then those where nobody was expected.
+        """Return scores by exit, the most reached one first, then those where no game was expected.
 
         Args:
           exits: of `book_exits`.
-
-        Raises:
-          ValueError: something else.
         """
         expected = list(exits)
         scores: dict[tuple[chess.Move, ...], list[float]] = defaultdict(list)
@@ -185,19 +181,19 @@ def book_exits(
     max_plies: Plies = MATCH_PLIES,
     min_probability: policies.LeastProbability = 1e-9,
 ) -> list[BookExit]:
-    """Where games leave a book, how often, and what is promised there; the most reached first.
+    """Return the exits of a book, with their reach and expected scores; the most reached first.
 
     Args:
-      book: whose.
+      book: the book.
       opponent: a policy over `ChessGame`.
-      leaf_value: what stopping is worth to White: `PreparationPolicies.leaf_value`, or a function from a
-        state to a utility. None: nothing is promised, except in games that are over.
-      horizon: `PreparationSettings.max_plies`, from where on a preparation promises a draw.
+      leaf_value: White's values where play leaves the book: `PreparationPolicies.leaf_value`, or a function
+        from a state to a utility. None: expected scores are unknown, except in games that are over.
+      horizon: `PreparationSettings.max_plies`, from which on a preparation counts a draw.
       max_plies: of the match.
-      min_probability: the opponent's less likely moves are not looked at, as in preparations.
+      min_probability: the opponent's less likely moves are pruned, as in preparations.
 
     Raises:
-      ValueError: an argument is none of these, or `opponent` or `leaf_value` does not answer as it should.
+      ValueError: `opponent` or `leaf_value` does not answer as it should.
     """
     policy = policies.as_batch_policy(opponent, "opponent")
     state = _start(book, max_plies)
@@ -233,7 +229,7 @@ def book_exits(
 
 
 def _promises(book: Book, states: Sequence[ChessState], leaf_value: Any, horizon: int) -> list[float | None]:
-    """What a preparation counts for each end of a book, for its side."""
+    """Return a preparation's value of each end of a book, for its side."""
     asked = [state for state in states if not state.is_terminal() and state.ply < horizon]
     told = leaf_value is not None
     values = iter(evaluated(leaf_value, asked, "leaf_value").tolist() if told and asked else ())
@@ -251,13 +247,13 @@ def _promises(book: Book, states: Sequence[ChessState], leaf_value: Any, horizon
 
 @dataclasses.dataclass(frozen=True)
 class _FromBook:
-    """A book's player: what is memorized while the game has been in the book, and its own play after it."""
+    """A book's player: the book while the game has been in it, and its own play after it."""
 
     memorized: Mapping[tuple[int, ...], dict[int, float]]
     own: policies.BatchPolicy
 
     def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[Mapping[int, float]]:
-        """One row a state."""
+        """Return {action: probability} for each state."""
         rows = [self.memorized.get(tuple(state.history())) for state in states]
         unknown = [state for state, row in zip(states, rows, strict=True) if row is None]
         answers = iter(self.own(unknown) if unknown else ())
@@ -276,21 +272,21 @@ def play_match(
     min_probability: policies.LeastProbability = 1e-9,
     batch: Annotated[int, checks.Ge(1), checks.Le(_MAX_GAMES)] = 256,
 ) -> MatchResult:
-    """Plays games from a book's start.
+    """Play games from a book's start.
 
     Args:
-      book: what one side plays from, while its games are in it; an empty one is no book.
+      book: one side plays from it, while its games are in it; an empty one is no book.
       opponent: the other side's policy over `ChessGame`, e.g. `PreparationPolicies.sigma` of the opponent.
-      own: what the book's side plays out of book, e.g. `PreparationPolicies.sigma` of the player.
-      games: how many.
+      own: the policy of the book's side out of book, e.g. `PreparationPolicies.sigma` of the player.
+      games: number of games.
       seed: of the games. With the same seed, the first games of a longer match are those of a shorter one.
       max_plies: half-moves after which a game is a draw.
       min_probability: less likely moves of the policies are not played, as in preparations.
-      batch: how many games are under way at once; no game depends on it.
+      batch: number of simultaneous games; no game depends on it.
 
     Raises:
-      ValueError: an argument is none of these, or a policy does not answer as it should.
-      EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
+      ValueError: a policy does not answer as it should.
+      EngineError: an engine fails, or there are only stored searches and one is missing.
     """
     policies.as_batch_policy(opponent, "opponent")
     start = _start(book, max_plies)
@@ -316,18 +312,18 @@ def play_match(
 
 
 def _first_ply(book: Book) -> int:
-    """When the book's side is first to move."""
+    """Return the ply at which the book's side is first to move."""
     return 0 if book.start.turn == book.side else 1
 
 
 def _start(book: Book, max_plies: int) -> ChessState:
-    """Where a match begins."""
+    """Return the start of a match."""
     fen = book.start.fen(en_passant="fen")
     return ChessGame({**RULES_OF_CHESS, "fen": fen, "max_plies": max_plies}).new_initial_state()
 
 
 def memorized_rows(book: Book) -> dict[tuple[int, ...], dict[int, float]]:
-    """{action: probability} after each history, as actions, that all of a book's moves lead to."""
+    """Return {action: probability} by history, as actions, for those that the book's own moves reach."""
     rows: dict[tuple[int, ...], dict[int, float]] = {}
     for position in sorted(book.positions, key=lambda position: len(position.history)):
         history = tuple(map(action_of, position.history))
@@ -339,7 +335,7 @@ def memorized_rows(book: Book) -> dict[tuple[int, ...], dict[int, float]]:
 
 
 def _score(state: ChessState, side: chess.Color) -> float:
-    """A finished game's."""
+    """Return the score of a side in a finished game."""
     return float(state.returns()[0 if side == chess.WHITE else 1])
 
 
@@ -347,18 +343,18 @@ def _score(state: ChessState, side: chess.Color) -> float:
 def write_match_pgn(
     result: MatchResult, path: checks.FilePath, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Writes the games of a match as PGN, replacing `path` atomically.
+    """Write the games of a match as PGN, replacing `path` atomically.
 
-    A comment says where a game leaves the book. The same match gives the same bytes: no date is written
+    A comment marks where a game leaves the book. The same match gives the same bytes: no date is written
     unless `headers` has one.
 
     Args:
-      result: what to write.
+      result: the match.
       path: the file.
       headers: PGN tags of all games. Round and Termination are set here, as are those that `write_pgn` sets.
 
     Raises:
-      ValueError: no match or path, or headers that `write_pgn` would refuse.
+      ValueError: headers that `write_pgn` would refuse.
       OSError: as `atomic_write`.
     """
     with atomic_write(path) as file:
@@ -386,8 +382,8 @@ class Opening:
     """A start position.
 
     Attributes:
-      board: it, with the moves that lead to it.
-      games: how many went on from there.
+      board: the position, with the moves that lead to it.
+      games: number of games that went on from there.
       score: White's mean score in them.
     """
 
@@ -396,18 +392,18 @@ class Opening:
     score: float
 
     def __str__(self) -> str:
-        """What is known of it."""
+        """Return the score and the number of games, in words."""
         return f"White scored {points(self.score)} points in 100 games, by {self.games} of them"
 
 
 def openings_near(matches: Iterable[MatchResult], value: float) -> list[Opening]:
-    """Where games of matches left their books for a position in which White scored within 0.1 of a value.
+    """Return positions after games' books in which White scored within 0.1 of a value.
 
-    A position counts once, with the games of all matches, if there are four or more; what is nearest comes
-    first, and of equals what has more games.
+    A position counts once, with the games of all matches, if there are four or more; the nearest score comes
+    first, and of equals the one with more games.
 
     Args:
-      matches: what was played.
+      matches: the matches.
       value: White's score.
     """
     found: dict[str, tuple[chess.Board, list[float]]] = {}
@@ -425,7 +421,7 @@ def openings_near(matches: Iterable[MatchResult], value: float) -> list[Opening]
 
 
 def write_openings(openings: Sequence[Opening], folder: str | os.PathLike[str]) -> None:
-    """Writes openings.epd and openings.pgn, one position or game each, for match programs."""
+    """Write openings.epd and openings.pgn, one position or game each, for match programs."""
     with atomic_write(pathlib.Path(folder) / "openings.epd") as file:
         for each in openings:
             file.write(f"{each.board.epd(c0=str(each))}\n")

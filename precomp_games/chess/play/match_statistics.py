@@ -1,34 +1,34 @@
-"""What match programs say of a match: the Elo difference, and a sequential test.
+"""Statistics of a match, as in match programs: the Elo difference, and a sequential test.
 
-Scores are ours, and so are all signs.
+Scores and signs are from our viewpoint.
 
   * Elo difference: -400 log10(1 / s - 1) of the mean score s.
-  * Its 95 % interval, by the delta method: the score's standard error, times the slope at s. Where all
-    results are equal the standard error is 0 and means nothing. The ends are those of `mean_interval` then,
-    turned into Elo, so that after wins alone the difference is infinite, and the interval reaches from
-    something finite to infinity.
-  * The generalized sequential probability ratio test: log(maximum likelihood where the score is s1) less the
-    same where it is s0. The likelihood is that of all distributions over the three results. Its maximum under
+  * Its 95 % interval, by the delta method: the score's standard error, times the slope at s. If all results
+    are equal, the standard error is 0 and meaningless. The ends are then those of `mean_interval`, in Elo, so
+    after wins alone the difference is infinite, and the interval reaches from a finite value to infinity.
+  * The generalized sequential probability ratio test: log(maximum likelihood given score s1) minus that given
+    s0. The likelihood is maximized over all distributions of the three results. Its maximum under
     a mean of s is p_i = f_i / (1 + x (a_i - s)), with the observed shares f_i of results a_i, and x the root
     of sum_i f_i (a_i - s) / (1 + x (a_i - s)), by Brent.
 
 Sources: M. Van den Bergh's notes on the multinomial maximum (cantate.be/Fishtest:
 support_MLE_multinomial.pdf); fishtest, server/fishtest/stats; A. Wald for the bounds.
 
-Where this deviates from fishtest, and why:
+Deviations from fishtest, and reasons:
 
-  * A result that was never seen has no thousandth of a game added. The maximum exists without it: the mass
-    that is missing lies on an end of the range, and x at an end of its interval.
-  * Elo's interval is symmetric around the difference, and not what the ends of the score's become, which
-    cannot be used near 0 and 1. The least coverage of 95 % intervals over scores from 0.5 to 0.998, with lost
-    points lost by draws to shares of 0, 0.3, 0.7 and 1, by enumeration of all results of 100 games:
+  * No thousandth of a game is added for a result that was never seen. The maximum exists without it: the
+    missing mass lies on an end of the range, and x at an end of its interval.
+  * Elo's interval is symmetric around the difference, instead of the ends of the score's interval in Elo,
+    which cannot be used near 0 and 1. The least coverage of 95 % intervals over scores from 0.5 to 0.998, if
+    a share of 0, 0.3, 0.7 or 1 of the lost points is lost by draws, by enumeration of all results of 100
+    games:
 
         delta method, as above          0.94   0.95   0.95   0.94
         the score's ends, as Elo        0.18   0.23   0.29   0.33
 
     For 20 games the first is 0.94, 0.94, 0.93 and 0.92.
 
-Cost: some 0.2 ms for a likelihood ratio. `sprt` asks for one after each game.
+Cost: some 0.2 ms for a likelihood ratio. `sprt` computes one after each game.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # which imports `optimize` when that is used: half a second
+import scipy  # imports `optimize` when it is used: half a second
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
@@ -60,12 +60,12 @@ _Elo = Annotated[float, checks.Ge(-1000.0), checks.Le(1000.0)]
 @public
 @dataclasses.dataclass(frozen=True)
 class MatchStatistics(Result):
-    """Results of a match, and what they say. `str` is a line of it.
+    """Results of a match, with statistics. `str` gives a line of them.
 
     Attributes:
-      wins: Ours.
-      draws: Both sides'.
-      losses: Ours.
+      wins: Number of our wins.
+      draws: Number of draws.
+      losses: Number of our losses.
     """
 
     wins: _Count
@@ -79,7 +79,7 @@ class MatchStatistics(Result):
     @classmethod
     @public
     def of_scores(cls, scores: Sequence[float] | _Array) -> MatchStatistics:
-        """Counts the results of games.
+        """Count the results of games.
 
         Args:
           scores: float[games], 1, 1/2 or 0 each.
@@ -92,22 +92,22 @@ class MatchStatistics(Result):
 
     @property
     def games(self) -> int:
-        """How many."""
+        """Number of games."""
         return self.wins + self.draws + self.losses
 
     @property
     def score(self) -> float:
-        """The mean, from 0 to 1."""
+        """Mean score, from 0 to 1."""
         return (self.wins + 0.5 * self.draws) / self.games
 
     @property
     def elo(self) -> float:
-        """The difference; infinite where the score is 0 or 1."""
+        """Elo difference; infinite if the score is 0 or 1."""
         return _elo(self.score)
 
     @property
     def elo_interval(self) -> tuple[float, float]:
-        """95 %; one end is infinite where the score is 0 or 1."""
+        """95 % interval of the difference; one end is infinite if the score is 0 or 1."""
         shares = self._shares
         if (shares == 1.0).any():
             low, high = mean_interval(np.full(self.games, self.score), 0.0, 1.0)
@@ -119,14 +119,11 @@ class MatchStatistics(Result):
 
     @public
     def llr(self, elo0: _Elo, elo1: _Elo) -> float:
-        """Returns the logarithm of the likelihood ratio of two Elo differences: above 0 for the second.
+        """Return the logarithm of the likelihood ratio of two Elo differences: above 0 for the second.
 
         Args:
           elo0: one difference.
           elo1: the other.
-
-        Raises:
-          ValueError: an argument is none of these.
         """
         shares, seen = self._shares, self._shares > 0.0
         likely = [_tilted(shares, _RESULTS - 1.0 / (1.0 + 10.0 ** (-elo / 400.0))) for elo in (elo0, elo1)]
@@ -147,12 +144,12 @@ class MatchStatistics(Result):
 
 @dataclasses.dataclass(frozen=True)
 class Sprt(Result):
-    """A generalized sequential probability ratio test, of H0 and H1. `str` is a line of it.
+    """A generalized sequential probability ratio test, of H0 and H1. `str` gives a line of it.
 
     Attributes:
       elo0: Our Elo difference to the opponent by H0.
       elo1: By H1.
-      games: After how many the test had ended; all, where it goes on.
+      games: Number of games after which the test ended; all, if it goes on.
       llr: The logarithm of the likelihood ratio after these; H0 is accepted at -log(19), H1 at log(19).
     """
 
@@ -163,7 +160,7 @@ class Sprt(Result):
 
     @property
     def verdict(self) -> str:
-        """What it comes to: "H0 accepted", "H1 accepted", or "goes on"."""
+        """The verdict: "H0 accepted", "H1 accepted", or "goes on"."""
         if self.llr <= -_BOUND:
             return "H0 accepted"
         return "H1 accepted" if self.llr >= _BOUND else "goes on"
@@ -177,10 +174,10 @@ class Sprt(Result):
 
 @public
 def sprt(scores: Sequence[float] | _Array, elo0: _Elo, elo1: _Elo) -> Sprt:
-    """Tests games in their order, up to the one that reaches a bound.
+    """Test games in their order, up to the one that reaches a bound.
 
-    Either hypothesis is rejected wrongly with a probability of 5 %. Games after the one that ends it change
-    nothing: a test that looks at all of them and at no other time is another one.
+    Either hypothesis is wrongly rejected with a probability of 5 %. Later games do not matter; a test only
+    after all games would be another test.
 
     Args:
       scores: float[games], ours: 1, 1/2 or 0 each.
@@ -188,7 +185,7 @@ def sprt(scores: Sequence[float] | _Array, elo0: _Elo, elo1: _Elo) -> Sprt:
       elo1: by H1, a larger one.
 
     Raises:
-      ValueError: an argument is none of these.
+      ValueError: other scores, or no larger difference by H1.
     """
     if elo0 >= elo1:
         raise ArgumentError(f"expected elo1 to be greater than elo0, {elo0:g}, got {elo1:g}")
@@ -219,10 +216,10 @@ def _signed(elo: float) -> str:
 
 
 def _tilted(shares: _Array, amounts: _Array) -> _Array:
-    """The likeliest distribution by observed shares under which the mean of amounts, of both signs, is 0."""
+    """Return the likeliest distribution under which the mean of amounts, of both signs, is 0."""
     most, least = int(amounts.argmax()), int(amounts.argmin())
-    # No probability is greater than 1, which bounds x. Where an end was never seen, 1 + x amount is 0 there
-    # at the bound: it may have any mass then, and has what is missing to 1.
+    # No probability is greater than 1, which bounds x. If an end was never seen, 1 + x amount is 0 there at
+    # the bound: it may have any mass then, and gets the rest of the mass.
     low, high = (shares[most] - 1.0) / amounts[most], (shares[least] - 1.0) / amounts[least]
     seen = shares > 0.0
     share, amount = shares[seen], amounts[seen]

@@ -1,9 +1,9 @@
-"""Who plays for `UciEngine` where its book knows nothing: another engine, or a policy.
+"""Players for `UciEngine` out of book: another engine, or a policy.
 
-* `EnginePlayer` hands positions and `go` commands on to an engine's process, and its answers back. The
-  engine's options are offered to the interface. One that ends is started again.
-* `PolicyPlayer` draws from a policy over `ChessGame`: the modelled opponent of a preparation, or our own play
-  out of book as a preparation has it. Clocks and limits of `go` have no meaning for it.
+* `EnginePlayer` passes positions and `go` commands on to an engine's process, and its answers back. The
+  engine's options are offered to the interface. An engine that ends is started again.
+* `PolicyPlayer` draws from a policy over `ChessGame`: the modeled opponent of a preparation, or our own play
+  out of book as in a preparation. It ignores clocks and limits of `go`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of
 from precomp_games.policies.rows import BatchPolicy, as_batch_policy
 
 FOREVER = frozenset({"infinite", "ponder"})
-"""Words of `go` after which an answer waits to be asked for."""
+"""Words of `go` after which an answer waits until it is asked for."""
 NO_MOVE = "(none)"
-"""What stands for a move where there is none, or none can be found."""
+"""Sent as a move if there is none, or none can be found."""
 
 LONGEST_LINE = 1 << 20
 """Characters of a line that an engine or an interface may write."""
@@ -38,36 +38,36 @@ _MOST_STARTS = 5  # in a row, of an engine that ends before it answers
 
 
 class Player(Protocol):
-    """Who plays out of book.
+    """A player out of book.
 
     Attributes:
-      name: What interfaces are told.
-      options: The lines by which options are offered.
+      name: Its name for interfaces.
+      options: The lines that offer its options.
     """
 
     name: str
     options: Sequence[str] = ()
 
     def set_option(self, name: str, value: str | None) -> None:
-        """Takes an option that is not this module's; by default none has a meaning."""
+        """Set an option that is not this module's; by default it is ignored."""
         return
 
     def new_game(self) -> None:
-        """The next position belongs to another game; by default nothing is kept from game to game."""
+        """Begin another game; by default nothing is kept from game to game."""
         return
 
     def ready(self) -> None:
-        """Returns when everything before has been taken in; by default there is nothing to wait for."""
+        """Wait until all earlier commands have been read; by default there is nothing to wait for."""
         return
 
     def go(self, board: chess.Board, position: str, go: str, say: Callable[[str], None]) -> None:
-        """Begins a search, whose last line is "bestmove ...", and returns at once."""
+        """Begin a search, whose last line is "bestmove ...", and return at once."""
 
     def command(self, line: str) -> None:
-        """Takes "stop" or "ponderhit", while it searches."""
+        """Receive "stop" or "ponderhit" during a search."""
 
     def close(self) -> None:
-        """Ends for good; by default a search under way ends with the process."""
+        """End for good; by default a search under way ends with the process."""
         return
 
 
@@ -76,22 +76,19 @@ class PolicyPlayer(Player):
 
     @public
     def __init__(self, policy: Any, name: str, seed: checks.Seed | None = None) -> None:
-        """A player.
+        """Make the player.
 
         Args:
           policy: over `ChessGame`.
-          name: what interfaces are told.
+          name: its name for interfaces.
           seed: of the draws; None: games differ from one start of the program to the next.
-
-        Raises:
-          ValueError: no policy, name or seed.
         """
         self._policy: BatchPolicy = as_batch_policy(policy, "policy")
         self.name = name
         self._rng = np.random.default_rng(seed)
 
     def go(self, board: chess.Board, position: str, go: str, say: Callable[[str], None]) -> None:
-        """Draws the move in a thread of its own, and says it when it is wanted."""
+        """Draw the move in a thread of its own, and send it when it is wanted."""
         self._stop = threading.Event()
         if not FOREVER.intersection(go.split()):
             self._stop.set()
@@ -100,7 +97,7 @@ class PolicyPlayer(Player):
     def _play(self, board: chess.Board, say: Callable[[str], None], wanted: threading.Event) -> None:
         try:
             move = self._drawn(board).uci()
-        except Exception as error:  # an engine's fault must not end the game without a word
+        except Exception as error:  # an engine's fault must be reported in the game
             say(f"info string error: {one_line(error)}")
             move = next(iter(board.legal_moves)).uci()
         wanted.wait()
@@ -117,12 +114,12 @@ class PolicyPlayer(Player):
         return move_of(int(self._rng.choice(moves, p=weights / weights.sum())))
 
     def command(self, line: str) -> None:
-        """The move is wanted now."""
+        """Play the move now."""
         self._stop.set()
 
 
 def _state(start: chess.Board, moves: Sequence[chess.Move]) -> ChessState:
-    """The state after these moves, or where the game was over before: a policy may look at all of it."""
+    """Return the state after these moves, or where the game ended before: policies may read all of it."""
     params = {"fen": start.fen(en_passant="fen"), "max_plies": len(moves) + 2, "threefold": True}
     state = ChessGame(params).new_initial_state()
     for move in moves:
@@ -132,14 +129,14 @@ def _state(start: chess.Board, moves: Sequence[chess.Move]) -> ChessState:
 
 
 class _Relay(chess.engine.BaseCommand[None]):
-    """Greets an engine, and hands on all that it says until it ends."""
+    """Starts the protocol with an engine, and passes on its lines until it ends."""
 
     def __init__(self, engine: EngineProcess, hear: Callable[[str], None]) -> None:
         super().__init__(engine)
         self._hear = hear
 
     def check_initialized(self) -> None:
-        """Nothing needs to be known of the engine."""
+        """Accept any engine."""
 
     def start(self) -> None:
         self._engine.send_line("uci")
@@ -150,32 +147,31 @@ class _Relay(chess.engine.BaseCommand[None]):
 
 
 class EnginePlayer(Player):
-    """Plays as another engine does, which it hands everything on to.
+    """Plays as another engine does, by passing everything on to it.
 
     Attributes:
       name: The engine's.
-      options: The lines by which the engine offers its own.
+      options: The lines that offer the engine's own options.
     """
 
     @public
     def __init__(self, command: str | Sequence[str]) -> None:
-        """Starts the engine.
+        """Start the engine.
 
         Args:
           command: its file, or a list of it and its arguments.
 
         Raises:
-          ValueError: no command.
           EngineError: it cannot be run, or does not answer "uci".
         """
         self._command = check_command(command)
         self._say: Callable[[str], None] | None = None
         self._asked: Sequence[str] = ()
         self._set: dict[str, str] = {}  # the last line for each option
-        self._engine: EngineProcess | None = None  # where it has answered "uci"
-        self._ready = asyncio.Event()  # whether no "readyok" is waited for
+        self._engine: EngineProcess | None = None  # once it has answered "uci"
+        self._ready = asyncio.Event()  # cleared while "readyok" is awaited
         self._ready.set()
-        self._losses = 0  # how often the engine has ended since it answered
+        self._losses = 0  # number of times that the engine has ended since its last answer
         self._thread = EngineThread("engine-player", 1)
         try:
             self._thread.run(self._start())
@@ -183,10 +179,10 @@ class EnginePlayer(Player):
             self.close()
             raise
 
-    # What follows runs in the engine's thread, up to `set_option`.
+    # The methods up to `set_option` run in the engine's thread.
 
     async def _start(self) -> None:
-        """Starts the process, with the options that were set and what it is asked.
+        """Start the process, with the options that were set and its question.
 
         Raises:
           EngineError: it cannot be run, or does not answer.
@@ -225,7 +221,7 @@ class EnginePlayer(Player):
         self._task = asyncio.ensure_future(self._stay(ended))
 
     async def _stay(self, ended: asyncio.Future[None]) -> None:
-        """Starts the engine anew where it has ended by itself."""
+        """Start the engine anew if it has ended by itself."""
         await asyncio.wait({ended})
         self._engine = None
         self._losses += 1
@@ -245,7 +241,7 @@ class EnginePlayer(Player):
 
     @property
     def _is_gone(self) -> bool:
-        """Whether it has ended so often that it is not started until it is asked again."""
+        """Return whether it has ended so often that it is not started until it is asked again."""
         return self._losses > _MOST_STARTS
 
     def _hear(self, line: str) -> None:
@@ -258,7 +254,7 @@ class EnginePlayer(Player):
             say(line)
 
     def _answer_none(self, why: str) -> None:
-        """Says that there will be no answer, where one is waited for."""
+        """Report that there will be no answer, if one is awaited."""
         self._ready.set()
         say, self._say, self._asked = self._say, None, ()
         if say is not None:
@@ -266,7 +262,7 @@ class EnginePlayer(Player):
             say(f"bestmove {NO_MOVE}")
 
     def _send(self, *lines: str) -> None:
-        # One that is being started is told its options and what it was asked once it is there.
+        # An engine that is being started gets its options and its question once it is there.
         if self._engine is not None and not self._engine.returncode.done():
             for line in lines:
                 self._engine.send_line(line)
@@ -286,27 +282,27 @@ class EnginePlayer(Player):
             self._send(*asked)
 
     def set_option(self, name: str, value: str | None) -> None:
-        """Hands it on, and again to an engine that has to be started anew."""
+        """Pass it on, and again to an engine that is started anew."""
         line = f"setoption name {name}" + (f" value {value}" if value is not None else "")
         self._set[name.lower()] = line
         self._thread.call(self._send, line)
 
     def new_game(self) -> None:
-        """Hands it on."""
+        """Pass it on."""
         self._thread.call(self._send, "ucinewgame")
 
     def ready(self) -> None:
-        """Waits for the engine's "readyok"."""
+        """Wait for the engine's "readyok"."""
         self._thread.run(self._wait_until_ready())
 
     def go(self, board: chess.Board, position: str, go: str, say: Callable[[str], None]) -> None:
-        """Hands both lines on."""
+        """Pass both lines on."""
         self._thread.call(self._search, say, (position, go))
 
     def command(self, line: str) -> None:
-        """Hands it on."""
+        """Pass it on."""
         self._thread.call(self._send, line)
 
     def close(self) -> None:
-        """Ends the engine, and kills it where it does not within a second."""
+        """End the engine, and kill it if it does not end within a second."""
         self._thread.end()

@@ -2,14 +2,15 @@
 
 `UciEngine` reads an interface's commands, line by line, and answers. While a game is in the book it answers
 at once; elsewhere its player does (`players`). An answer that is not wanted yet (`go infinite`,
-`go ponder`) waits for `stop` or `ponderhit`. What is no UCI is passed over with a word, as UCI demands.
+`go ponder`) waits for `stop` or `ponderhit`. Lines that are not UCI are ignored with a message, as UCI
+demands.
 
-The player is handed our own board and its moves, however these were written: castling also as king takes
-rook, letters of any case. Castling rights and en passant squares that a FEN cannot have are dropped. What
-cannot be played (an illegal move or a null move, a king in check that is not to move, no king) is no
-position: until the next one, `go` is answered by "bestmove 0000" and a word on why.
+The player gets our own board and its moves, in whatever notation they came: castling also as king takes
+rook, letters of any case. Castling rights and en passant squares that a FEN cannot have are dropped. An
+unplayable input (an illegal move or a null move, a king in check that is not to move, no king) is no
+position: until the next one, `go` is answered by "bestmove 0000" and the reason.
 
-Options: OwnBook (whether the book is played), and the player's. Where these have UCI_Chess960, the player
+Options: OwnBook (whether the book is played), and the player's. If these have UCI_Chess960, the player
 plays Chess960 once that is set, and castling is written as king takes rook.
 """
 
@@ -41,19 +42,19 @@ _CHESS960 = "uci_chess960"
 _NO_POSITION = "bestmove 0000"
 
 UciBook = Callable[[chess.Board], Mapping[chess.Move, float]]
-"""What is known in a position, with the game before it on the board's stack: weights of moves, or nothing."""
+"""A function from a board, with the game before it on the stack, to weights of moves, or nothing."""
 
 
 @public
 def uci_book(book: Book | str) -> UciBook:
-    """A book for `UciEngine`.
+    """Return a book for `UciEngine`.
 
     Args:
-      book: a `Book`, which is played by history, as matches play it; or the path of a Polyglot file, which
-        answers wherever a position comes up.
+      book: a `Book`, which is played by history, as in matches; or the path of a Polyglot file, which answers
+        wherever a position comes up.
 
     Raises:
-      ValueError: something else.
+      ValueError: a file without a readable entry.
       OSError: the file cannot be read.
     """
     if isinstance(book, Book):
@@ -84,7 +85,7 @@ def uci_book(book: Book | str) -> UciBook:
 
 
 class UciEngine:
-    """What an interface talks to."""
+    """A UCI engine for chess programs: a book and a player."""
 
     @public
     def __init__(
@@ -95,16 +96,13 @@ class UciEngine:
         say: Callable[[str], Any] = print,
         seed: checks.Seed | None = None,
     ) -> None:
-        """An engine that waits for commands.
+        """Make an engine that waits for commands.
 
         Args:
-          player: who plays out of book; it is closed when `run` ends.
+          player: the player out of book; it is closed when `run` ends.
           book: of `uci_book`; None for no book.
-          say: takes a line of output.
+          say: receives a line of output.
           seed: of draws among a book's moves; None: they differ from one start of the program to the next.
-
-        Raises:
-          ValueError: an argument is none of these.
         """
         self._player = player
         self._book = book
@@ -112,14 +110,14 @@ class UciEngine:
         self._rng = np.random.default_rng(seed)
         self._own_book = True
         self._chess960 = False
-        self._position = "startpos"  # as it was given
+        self._position = "startpos"  # as given
         self._waiting: str | None = None  # an answer that is not wanted yet
-        self._idle = threading.Event()  # whether nothing is searched
+        self._idle = threading.Event()  # set while no search is under way
         self._idle.set()
 
     @public
     def run(self, lines: Iterable[str]) -> None:
-        """Does what it is told until "quit", or until there is nothing more to read.
+        """Execute commands until "quit", or the end of the input.
 
         Args:
           lines: the interface's commands, as they come.
@@ -133,10 +131,10 @@ class UciEngine:
                     self._handle(line)
                 except ValueError as error:
                     self._say(f"info string error: {one_line(error)}")
-            if not self._idle.is_set():  # its answer is still said, as other engines do
+            if not self._idle.is_set():  # its answer is still sent, as other engines do
                 self._player.command("stop")
                 self._idle.wait(_ANSWER_SECONDS)
-                with self._printing:  # until it is said
+                with self._printing:  # until it is sent
                     pass
         finally:
             self._player.close()
@@ -144,7 +142,7 @@ class UciEngine:
     def _say(self, line: str) -> None:
         with self._printing:
             if line.startswith("bestmove"):
-                self._idle.set()  # first: an interface may send its next go as soon as it hears this
+                self._idle.set()  # first: an interface may send its next go as soon as it reads this
             self._print(line)
 
     def _handle(self, line: str) -> None:
@@ -194,10 +192,10 @@ class UciEngine:
             raise ValueError(f"expected OwnBook to be true or false, got {value[:80]!r}")
 
     def _board(self) -> tuple[chess.Board, str]:
-        """The board after the moves that were given, and the command by which a player is told of it.
+        """Return the board after the given moves, and the command that sends it to a player.
 
         Raises:
-          ValueError: what was given cannot be played.
+          ValueError: the given moves cannot be played.
         """
         given, _, moves = f"{self._position} ".partition(" moves ")
         kind, _, fen = given.strip().partition(" ")
@@ -237,11 +235,11 @@ class UciEngine:
             self._say(answer)
 
     def _hear(self, board: chess.Board, line: str) -> None:
-        """Says what the player says."""
+        """Pass on the player's line."""
         self._say(self._written(board, line) if line.startswith("bestmove") else line)
 
     def _written(self, board: chess.Board, line: str) -> str:
-        """A line whose words are moves, where they are, as we write them."""
+        """Return a line in which moves are written in our notation."""
 
         def written(word: str) -> str:
             with contextlib.suppress(ValueError):
@@ -251,7 +249,7 @@ class UciEngine:
         return " ".join(map(written, line.split()))
 
     def _from_book(self, board: chess.Board, go: str) -> str | None:
-        """What the book answers, if it does."""
+        """Return the book's answer, or None."""
         if not self._own_book or self._book is None:
             return None
         _, only, wanted = go.partition(" searchmoves ")
@@ -269,10 +267,10 @@ class UciEngine:
 
 
 def _start(fen: str) -> chess.Board:
-    """The board of a FEN, without rights that it cannot have; of Chess960 where only that castles so.
+    """Return the board of a FEN, without impossible rights; of Chess960 if only that castles so.
 
     Raises:
-      ValueError: nobody can play it.
+      ValueError: the position is not valid.
     """
     board = chess.Board(fen, chess960=True)
     board.castling_rights = board.clean_castling_rights()

@@ -1,22 +1,23 @@
-"""Learning a book by heart: which position to ask next, and what is probably forgotten by now.
+"""Learning a book by heart: the next question, and the probability that a position is forgotten.
 
-A card is a position of the book. Let w be what forgetting it costs (`BookPosition.worth`, over all histories
-that lead to it) and R the probability that it is still known, by the model of fsrs (free spaced repetition
-scheduler), from when and how it was answered before. Asked next is the card of the largest w (1 - R). What
-follows a position in the book is part of its worth, so what comes first on a line is asked first.
+A card is a position of the book. Let w be the loss from forgetting it (`BookPosition.worth`, over all
+histories that lead to it) and R the probability that it is still known, by the model of fsrs (free spaced
+repetition scheduler), given the times and the results of its answers. The next card is the one with the
+largest w (1 - R). The worth of a position includes that of the positions after it, so the first positions of
+a line are asked first.
 
-What a game is expected to lose to forgetting is a sum over the book's positions h,
+A game's expected loss to forgetting is a sum over the book's positions h,
 
     product of R over the positions of the book before h, times (1 - R(h)) w(h),
 
 since a line fails at the first position that is forgotten, and all that follows is lost there. Cards are
-taken to be forgotten independently.
+assumed to be forgotten independently.
 
-fsrs counts in whole days: what was answered today is known today, whatever the answer. So wrong answers are
-asked again before the end, without a rating.
+fsrs counts in whole days: a card that was answered today is known today, whatever the answer. So wrong
+answers are asked again before the end, without a rating.
 
-Progress stands in an SQLite file, a row for each card and a log of all answers. A card belongs to the EPD and
-the book's side, so that another book with the same positions finds it. The file is not trusted.
+Progress is stored in an SQLite file, a row for each card and a log of all answers. A card belongs to the EPD
+and the book's side, so another book with the same positions finds it. The file is not trusted.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ CREATE TABLE IF NOT EXISTS answers (
   time TEXT NOT NULL, epd TEXT NOT NULL, side TEXT NOT NULL, answer TEXT NOT NULL, correct INTEGER NOT NULL
 );
 """
-_MOST_DAYS = 36_500.0  # what fsrs plans at most
+_MOST_DAYS = 36_500.0  # longest interval of fsrs
 _LONGEST_STATE = 10_000  # characters of a card
 _VERSION = 1
 _AGAIN_AFTER = 4  # other questions before a wrong answer is asked again
@@ -54,13 +55,13 @@ _AGAIN_AFTER = 4  # other questions before a wrong answer is asked again
 
 @dataclasses.dataclass(frozen=True)
 class DrillCard:
-    """A position to know.
+    """A position to learn.
 
     Attributes:
       epd: The position.
       positions: The book's histories that lead to it.
-      moves: What the book plays there, likeliest first.
-      worth: What forgetting it costs, in all games.
+      moves: The book's moves there, likeliest first.
+      worth: Loss from forgetting it, over all games.
     """
 
     epd: str
@@ -70,25 +71,25 @@ class DrillCard:
 
 
 class Drill(Shown):
-    """A book, and what is known of it.
+    """A book, with the progress of learning it.
 
     Attributes:
-      cards: One for each distinct position, the worthiest first.
+      cards: A card for each distinct position, the most valuable first.
     """
 
     @public
     def __init__(
         self, book: Book, path: checks.FilePath, *, seed: checks.NonNegativeInt | None = None
     ) -> None:
-        """Opens the progress, and makes the file where there is none.
+        """Open the progress, and make the file if there is none.
 
         Args:
-          book: what is learned.
+          book: the book to learn.
           path: of the SQLite file; ":memory:" for none.
-          seed: of what is drawn: the histories that questions come with. None: other ones each time.
+          seed: of random draws: the histories of questions. None: others each time.
 
         Raises:
-          ValueError: no book, path or seed, a book without positions, or a file that is no progress.
+          ValueError: a book without positions, or a file that is no progress.
         """
         self.book = book
         self.cards = book_cards(book)
@@ -96,12 +97,12 @@ class Drill(Shown):
         if not self.cards:
             raise ArgumentError("expected a book with positions, got an empty one")
         self._rng = np.random.default_rng(seed)
-        import fsrs  # here, since that takes a third of a second
+        import fsrs  # here, since the import takes a third of a second
 
         self._fsrs: Any = fsrs
         self._scheduler = self._fsrs.Scheduler(learning_steps=(), relearning_steps=(), enable_fuzzing=False)
         self._side = chess.COLOR_NAMES[book.side]
-        self._again: dict[str, tuple[int, DrillCard]] = {}  # by EPD, and after how many questions
+        self._again: dict[str, tuple[int, DrillCard]] = {}  # by EPD, with the number of questions to wait for
         self._asked = 0
         try:
             refuse_journal_of_several(path)
@@ -118,7 +119,7 @@ class Drill(Shown):
             ) from None
 
     def _open(self) -> None:
-        """Makes the tables where there are none; ValueError where there are others."""
+        """Make the tables if there are none; raise ValueError if there are others."""
         version = self._file.execute("PRAGMA user_version").fetchone()[0]
         tables = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if tables and (version != _VERSION or first_strange(self._file, _TABLES) is not None):
@@ -126,14 +127,14 @@ class Drill(Shown):
         self._file.executescript(_TABLES + f"PRAGMA user_version = {_VERSION};")
 
     def _stored(self) -> Iterator[tuple[str, Any]]:
-        """(EPD, fsrs's card) of this book's cards that were answered before."""
+        """Yield (EPD, fsrs's card) of this book's cards that were answered before."""
         ours = {card.epd for card in self.cards}
         for epd, text in self._file.execute("SELECT epd, state FROM cards WHERE side = ?", (self._side,)):
             if epd in ours:
                 yield epd, self._card(text)
 
     def _card(self, text: Any) -> Any:
-        """Fsrs's card of what `answer` stored; fsrs itself takes nearly anything."""
+        """Return fsrs's card as `answer` stored it; fsrs itself accepts nearly anything."""
         try:
             told = json.loads(text if isinstance(text, str) and len(text) < _LONGEST_STATE else "")
             card = self._fsrs.Card.from_dict(told)
@@ -150,10 +151,10 @@ class Drill(Shown):
 
     @public
     def known(self, card: DrillCard, now: _Time) -> float:
-        """R, in [0, 1]; 0 for what was never answered, and for what was answered wrongly and is asked again.
+        """Return R, in [0, 1]; 0 for a card that was never answered, or is asked again after a wrong answer.
 
         Raises:
-          ValueError: no card of this drill, or a time without a time zone.
+          ValueError: a time without a time zone.
         """
         found = self._known.get(card.epd)
         if found is None or card.epd in self._again:
@@ -162,7 +163,7 @@ class Drill(Shown):
 
     @public
     def expected_loss(self, now: _Time) -> float:
-        """What a game with the book is expected to lose to forgetting, see the module.
+        """Return the expected loss of a game with the book to forgetting, see the module.
 
         Raises:
           ValueError: a time without a time zone.
@@ -179,14 +180,14 @@ class Drill(Shown):
 
     @public
     def next(self, now: _Time, least: float = 0.0) -> DrillCard | None:
-        """What to ask now; None if nothing is worth it.
+        """Return the next card to ask; None if none is worth it.
 
         Args:
           now: with a time zone.
           least: the smallest w (1 - R) that is worth a question.
 
         Raises:
-          ValueError: a time without a time zone, or no number.
+          ValueError: a time without a time zone.
         """
         again = [card for when, card in self._again.values() if when <= self._asked]
         if again:
@@ -202,38 +203,27 @@ class Drill(Shown):
 
     @public
     def line(self, card: DrillCard) -> BookPosition:
-        """A history to ask a card with, drawn by reach.
-
-        Raises:
-          ValueError: no card.
-        """
+        """Return a history to ask a card with, drawn by reach."""
         reach = [position.reach for position in card.positions]
         return card.positions[self._drawn(reach if any(reach) else [1.0] * len(reach))]
 
     @public
     def way(self, position: BookPosition) -> list[tuple[DrillCard, BookPosition]]:
-        """The questions on a line from its first move on, up to a position and with it.
-
-        Raises:
-          ValueError: no position.
-        """
+        """Return the questions on a line from its first move on, up to a position and with it."""
         line = position.history
         before = [pair for pair in self._questions if pair[1].history == line[: len(pair[1].history)]]
         return sorted(before, key=lambda pair: len(pair[1].history))
 
     @public
     def reply(self, position: BookPosition, move: chess.Move) -> tuple[DrillCard, BookPosition] | None:
-        """The next question on a line: a card, and the history after the opponent's reply, drawn by reach.
+        """Return the next question on a line: a card, and the history after a reply, drawn by reach.
 
         Args:
-          position: where the last question was.
-          move: what was played there.
+          position: position of the last question.
+          move: the move played there.
 
         Returns:
-          None where the line ends.
-
-        Raises:
-          ValueError: no position, or no move.
+          None if the line ends.
         """
         line = (*position.history, move)
         following = [pair for pair in self._questions if pair[1].history[:-1] == line]
@@ -241,16 +231,16 @@ class Drill(Shown):
         return following[self._drawn(reach)] if any(reach) else None
 
     def _drawn(self, weights: Sequence[float]) -> int:
-        """Which one is drawn."""
+        """Return the index of a random draw."""
         shares = np.array(weights)
         return int(self._rng.choice(len(shares), p=shares / shares.sum()))
 
     @public
     def answer(self, card: DrillCard, move: chess.Move | None, now: _Time) -> bool:
-        """Takes an answer, and keeps it.
+        """Record an answer.
 
         Args:
-          card: what was asked.
+          card: the card of the question.
           move: the answer; None for "I do not know".
           now: with a time zone.
 
@@ -258,7 +248,7 @@ class Drill(Shown):
           Whether the book plays it.
 
         Raises:
-          ValueError: an argument is none of these, a move is not legal, or the file cannot be written.
+          ValueError: a move that is not legal, a time without a time zone, or the file cannot be written.
         """
         if move is not None and not chess.Board(f"{card.epd} 0 1").is_legal(move):
             raise ArgumentError(f"expected a legal move, or None, got {move.uci()} in {card.epd}")
@@ -288,7 +278,7 @@ class Drill(Shown):
         return correct
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Drill:
@@ -299,7 +289,7 @@ class Drill(Shown):
 
 
 def book_cards(book: Book) -> tuple[DrillCard, ...]:
-    """One card for each distinct position, the worthiest first."""
+    """Return a card for each distinct position, the most valuable first."""
     cards, by_epd = list[DrillCard](), dict[str, list[BookPosition]]()
     for position, board in zip(book.positions, book.boards, strict=True):
         by_epd.setdefault(board.epd(), []).append(position)

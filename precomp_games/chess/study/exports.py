@@ -1,22 +1,22 @@
 """Books for study: Lichess studies, PGN with arrows, cards for Anki, and a table.
 
-Studies, PGN and cards are for people, so they are short: what the opponent plays in fewer than one of 20
-cases is left out there, with all that follows it; the table has the whole book. What is rare is counted where
-it is played, and not over all games: a line of likely replies is one to know however long it gets. Lines end
-with moves of ours, and likely replies to which the book has no answer are named where they are played.
+Studies, PGN and cards are for people, so they are short: replies in fewer than one of 20 cases are left out
+there, with all that follows them; the table has the whole book. Rarity is measured where a reply is played,
+and not over all games: a line of likely replies is worth knowing, however long it gets. Lines end with moves
+of ours, and likely replies to which the book has no answer are named where they are played.
 
-Comments are the sentences of `BookSentences`. The PGN files have with them arrows ([%cal]: green what we
-play, yellow what else was on the menu; the opponent's replies that are not rare are blue where the book has
-an answer, and red where it ends), a question mark at likely mistakes, the analyst's evaluation ([%eval], in
-pawns for White) where it is known, and notes. Scores are told in words: they are against one opponent, which
-evaluations are not.
+Comments are the sentences of `BookSentences`. The PGN files also have arrows ([%cal]: green for our moves,
+yellow for other candidate moves; the opponent's replies that are not rare are blue if the book has an answer,
+and red if it ends), a question mark at likely mistakes, the analyst's evaluation ([%eval], in pawns for
+White) if it is known, and notes. Scores are written in words: they are against one opponent, unlike
+evaluations.
 
-A card for Anki is a position, however it came about. Its GUID is that of the position and of the book's
-color, so a second import changes cards and keeps what is known of them. It has the line that led there, and
-tags: the opening and its variation, the color, and the opponent. Boards are pictures of python-chess.
+A card for Anki is a position, by any order of moves. Its GUID is that of the position and of the book's
+color, so a second import updates cards and keeps their progress. It has the line that led there, and tags:
+the opening and its variation, the color, and the opponent. Boards are pictures of python-chess.
 
 Text from outside cannot end a comment or be taken for a command in PGN, is escaped in cards, and in the table
-gets an apostrophe before what a spreadsheet would take for a formula. Needs genanki for Anki:
+gets an apostrophe if a spreadsheet would take it for a formula. Needs genanki for Anki:
 `pip install precomp-games[study]`.
 """
 
@@ -54,12 +54,12 @@ from precomp_games.chess.study.studies import studies
 from precomp_games.chess.study.words import often, opening_of, pawns_text, points
 
 EXPORTS = ("lichess", "pgn", "anki", "csv")
-"""What `write_exports` writes."""
+"""Formats of `write_exports`."""
 
-_MOST_PLIES = 200  # of lines that others wrote
+_MOST_PLIES = 200  # of lines in others' games
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_MODEL = 1_716_230_417  # numbers that Anki knows a note type and a deck by, drawn once and for all
-_MOMENT = 1_700_000_000.0  # of what is written
+_MODEL = 1_716_230_417  # Anki's number of a note type and a deck, drawn once and for all
+_MOMENT = 1_700_000_000.0  # time stamp of written files
 _DECKS = {chess.WHITE: 1_716_230_418, chess.BLACK: 1_716_230_419}
 _FIELDS = ("Line", "Board", "Question", "Move", "Answer", "Details", "Note")
 _CSS = (
@@ -82,22 +82,22 @@ def write_exports(
     title: str = "Opening preparation",
     min_share: Share = LIKELY,
 ) -> list[str]:
-    """Writes books for study into a folder, all files or none; the same books give the same bytes.
+    """Write books for study into a folder, all files or none; the same books give the same bytes.
 
     Args:
-      folder: where; it must exist.
+      folder: the folder, which must exist.
       books: at most one a color. Of two, the files' names begin with the color.
       formats: of `EXPORTS`: "lichess" writes lichess-1.pgn and so on, a study each; "pgn" arrows.pgn; "anki"
         cards.apkg; "csv" book.csv, a row for each history.
       title: of studies and decks.
-      min_share: studies, PGN and cards leave out replies that are less likely than that where they are
-        played, with all that follows them; 0: none. Where nobody knows how likely replies are, all are there.
+      min_share: studies, PGN and cards leave out replies that are less likely than this where they are
+        played, with all that follows them; 0: none. If replies' probabilities are unknown, all are there.
 
     Returns:
       The files' names.
 
     Raises:
-      ValueError: no folder or title, no such format, or books that a page could not show either.
+      ValueError: a blank title, no such format, or books that a page could not show either.
       ImportError: "anki" without genanki.
       OSError: as `write_together`.
     """
@@ -135,20 +135,20 @@ def write_studies(
     title: str = "Repertoire",
     games: Iterable[chess.pgn.Game] = (),
 ) -> list[str]:
-    """Writes studies of a book that is told by no numbers, all files or none: lichess-1.pgn and so on.
+    """Write studies of a book without numbers, all files or none: lichess-1.pgn and so on.
 
     Args:
-      folder: where; it must exist.
-      book: whose positions a study is about.
+      folder: the folder, which must exist.
+      book: the book.
       title: of the studies.
-      games: whose moves, comments and marks, variations included, are in the studies beside the book's moves;
-        those that begin elsewhere are left out.
+      games: moves, comments and marks of these games, variations included, are added to the book's moves;
+        games that begin elsewhere are left out.
 
     Returns:
       The files' names.
 
     Raises:
-      ValueError: no folder, book, title or games.
+      ValueError: a blank title, or games of another kind.
       OSError: as `write_together`.
     """
     whole, nodes = book_game(book, ())
@@ -166,7 +166,7 @@ def write_studies(
 
 
 def _add_game(whole: chess.pgn.Game, game: chess.pgn.Game) -> None:
-    """Adds what another game has to one with variations."""
+    """Add another game's content to a game with variations."""
     waiting: list[tuple[chess.pgn.GameNode, chess.pgn.GameNode, int]] = [(whole, game, 0)]
     while waiting:
         into, node, plies = waiting.pop()
@@ -185,13 +185,13 @@ def _add_game(whole: chess.pgn.Game, game: chess.pgn.Game) -> None:
 
 
 def _comment(text: str) -> str:
-    """A text from outside as a comment can have it."""
+    """Return a text from outside that is safe in a comment."""
     text = text.replace("{", "(").replace("}", ")")
     return text.replace("[%", "[ %")
 
 
 def _decorated(each: BookPage, said: BookSentences, min_share: float) -> chess.pgn.Game:
-    """A book's game without rare replies, with sentences, arrows, evaluations and notes."""
+    """Return a book's game without rare replies, with sentences, arrows, evaluations and notes."""
     made = each.made
     game, nodes = book_game(made.book, ())
     for pgn_node, _, history in nodes:
@@ -212,7 +212,7 @@ def _decorated(each: BookPage, said: BookSentences, min_share: float) -> chess.p
 
 
 def _arrows(said: BookSentences, history: tuple[chess.Move, ...]) -> list[chess.svg.Arrow]:
-    """What is drawn at a position."""
+    """Return the arrows at a position."""
     node = said.root.line(history)[-1]
     if node.position is not None:
         own = [entry.move for entry in node.position.moves if entry.probability > 0.0]
@@ -230,10 +230,9 @@ def _arrows(said: BookSentences, history: tuple[chess.Move, ...]) -> list[chess.
 def _write_cards(
     each: BookPage, said: BookSentences, path: pathlib.Path, title: str, min_share: float
 ) -> None:
-    """A package: a database of notes, and pictures.
+    """Write a package: a database of notes, and pictures.
 
-    Each note has a time that what is on it says: Anki takes over those that have changed where "Update notes"
-    is "Always".
+    A note's time depends on its content: Anki takes over changed notes if "Update notes" is "Always".
     """
     try:
         import genanki
@@ -254,7 +253,7 @@ def _write_cards(
             deck.add_note(genanki.Note(model=model, guid=guid, **told))
     database = path.with_name(f".{path.name}.collection")
     connection = sqlite3.connect(database)
-    # As Package.write_to_file does, which leaves its database behind in the folder for temporary files.
+    # Like Package.write_to_file, which leaves its database behind in the folder for temporary files.
     genanki.Package(deck).write_to_db(connection.cursor(), _MOMENT, itertools.count(int(_MOMENT * 1000)))
     drawn = [(_drawn_time(note.fields + note.tags), note.guid) for note in deck.notes]
     connection.executemany("UPDATE notes SET mod = ? WHERE guid = ?", drawn)
@@ -270,13 +269,13 @@ def _write_cards(
 
 
 def _drawn_time(fields: Sequence[str]) -> int:
-    """A time before `_MOMENT` that other texts do not have: Anki takes cards of equal times for the same."""
+    """Return a time before `_MOMENT` unlike other texts', since Anki takes equal times for equal cards."""
     text = "\x1f".join(fields).encode()
     return int(_MOMENT) - int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) % 500_000_000
 
 
 def _tags(each: BookPage, position: BookPosition) -> list[str]:
-    """The opening and its variation, the color, and the opponent; Anki nests what is behind "::"."""
+    """Return the opening and its variation, the color, and the opponent; Anki nests the parts behind "::"."""
     opening = opening_of(each.made.book.start, position.history).partition(" ")[2]
     tags = {"color": each.made.side, "opening": opening, "opponent": each.opponent.title}
     words = {
@@ -294,7 +293,7 @@ def _fields(
     said: BookSentences,
     pictures: dict[str, str],
 ) -> list[str]:
-    """A card's fields, as HTML; `ways` are the histories that are shown, the most reached first."""
+    """Return a card's fields, as HTML; `ways` are the histories to show, the most reached first."""
     book = each.made.book
     board = chess.Board(f"{card.epd} 0 1")
     lines = [book.start.variation_san(position.history) or "(start)" for position in ways]
@@ -325,7 +324,7 @@ def _fields(
 def _picture(
     board: chess.Board, side: chess.Color, arrows: Sequence[chess.svg.Arrow], pictures: dict[str, str]
 ) -> str:
-    """Draws a board; pictures are called by what is in them."""
+    """Draw a board; pictures are named by their content."""
     drawn = str(chess.svg.board(board, orientation=side, arrows=arrows, size=360))
     name = f"precomp-{hashlib.blake2b(drawn.encode(), digest_size=10).hexdigest()}.svg"
     pictures[name] = drawn
@@ -336,12 +335,12 @@ def _picture(
 
 
 def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """Return a text that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _write_table(each: BookPage, path: pathlib.Path) -> None:
-    """A row for each history."""
+    """Write a row for each history."""
     nodes = book_nodes(each)
     scores = {history: value / node.mass for history, *_, node, value in nodes if value is not None}
     text = io.StringIO()

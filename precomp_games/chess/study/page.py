@@ -1,14 +1,14 @@
-"""A page that shows books to people: one HTML file with a board, its lines, and what they are worth.
+"""A page that shows books to people: one HTML file with a board, its lines, and their values.
 
-The file needs no network and no other file. Its scripts and styles stand in it, and a content security
+The file needs no network and no other file. It contains its scripts and styles, and a content security
 policy names them by their hashes, so that nothing else in the file can run or load anything. Text from
-outside (names, notes) is escaped, cut to a length that a page can show, and rid of characters that control
-how text is laid out. Plots are pictures, in which browsers run and load nothing.
+outside (names, notes) is escaped, cut to a length that a page can show, and stripped of characters that
+control the layout of text. Plots are pictures, in which browsers run and load nothing.
 
-What the page shows of a smaller budget is the best part of the book (`best_parts`), worth what its gains
-add up to. A book that was made for that budget may have other moves, and may be worth more.
+For a smaller budget, the page shows the best part of the book (`best_parts`), with the sum of its gains. A
+book that was made for that budget may have other moves, and may be worth more.
 
-A game that is behind several replies is told once. Positions are not: the script plays the moves.
+A game that is behind several replies is listed once. Positions are not listed: the script plays the moves.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from precomp_games.chess.study import words
 from precomp_games.chess.study.sentences import BookSentences
 
 _History = tuple[chess.Move, ...]
-_LONGEST_NAME = 80  # characters of what a player is called
+_LONGEST_NAME = 80  # characters of a player's name
 _MOST_PLOT = 1 << 20  # characters
 _MOST_TRAPS = 20
-# In an order in which each has what it needs; `import` and `export` lines are left out.
+# Ordered so that each has what it needs; `import` and `export` lines are left out.
 _BOARD_MODULES = (
     "lib/Utils.js",
     "lib/Svg.js",
@@ -72,7 +72,7 @@ _DIGITS = 9  # of numbers in the page
 
 
 def _score(value: Any, name: str) -> tuple[int, float]:
-    """A number of games or positions, and a score."""
+    """Check a number of games or positions, and a score."""
     count, score = checks.check_pair(value, name)
     return checks.check_integer(count, name, least=0), checks.check_number(score, name, least=0.0, most=1.0)
 
@@ -89,16 +89,16 @@ def _texts(value: Any, name: str) -> dict[Any, str]:
 @public
 @dataclasses.dataclass(frozen=True)
 class ReportMatch:
-    """How one player did in a match, in the words and numbers of the page; scores are its side's, in [0, 1].
+    """A player's result in a match, for the page; scores are its side's, in [0, 1].
 
     Attributes:
       player: its name, such as "the book".
-      positions: how many it had memorized.
-      games: how many it played.
+      positions: number of its memorized positions.
+      games: number of games.
       score: their mean.
       low: lower end of the 95 % interval of its expected score.
       high: upper end.
-      promised: what was expected beforehand, or None.
+      promised: the expected score beforehand, or None.
       exits: (games, mean score) by the moves up to where they left the book.
     """
 
@@ -115,12 +115,12 @@ class ReportMatch:
 def report_matches(
     made: Preparation, results: Mapping[str, MatchResult], rows: Sequence[Mapping[str, Any]] = ()
 ) -> list[ReportMatch]:
-    """What a page shows of matches.
+    """Return the results of matches for a page.
 
     Args:
       made: the preparation.
       results: by the player's name; "the book" is the preparation's own.
-      rows: of other matches, as the result.json of `precomp-games match` has them.
+      rows: of other matches, as in the result.json of `precomp-games match`.
 
     Raises:
       ValueError, LookupError, TypeError: rows are of another kind.
@@ -147,15 +147,15 @@ def report_matches(
 @public
 @dataclasses.dataclass(frozen=True)
 class BookPage(Shown):
-    """A preparation, and what a page, or files to study with, show beside it.
+    """A preparation, with further content of a page, or of files for study.
 
     Attributes:
-      made: the preparation. Replies and scores are known where it has exits.
-      expect: what will probably happen, in sentences; the page begins with it.
+      made: the preparation. Replies' probabilities and scores are known if it has exits.
+      expect: the expected outcome, in sentences; the page begins with it.
       notes: texts at positions, by the moves up to them.
-      matches: how the book and others did.
-      sizes: (positions, utility) of the best book of each size, where that was asked.
-      plots: SVG files that belong to the book, by what they show.
+      matches: results of the book and of others.
+      sizes: (positions, utility) of the best book of each size, if they were computed.
+      plots: SVG files that belong to the book, by title.
     """
 
     made: Preparation
@@ -166,7 +166,7 @@ class BookPage(Shown):
     plots: Annotated[Mapping[str, str], checks.Check(_texts)] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Makes notes such as can be shown."""
+        """Clean the notes for display."""
         notes = {moves: plain_text(note) for moves, note in self.notes.items()}
         object.__setattr__(self, "notes", notes)
 
@@ -177,7 +177,7 @@ class BookPage(Shown):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What was prepared with and against, by name."""
+        """The opponent and the engines of the preparation, by name."""
         made = self.made
         settings = made.settings
         ends = words.evaluation_words(settings, corrected=made.standard_error is not None)
@@ -196,12 +196,12 @@ class BookPage(Shown):
 
 
 BookPages = Annotated[Sequence[BookPage], checks.each_of(BookPage)]
-"""Books that a page, or files to study with, are about."""
+"""Books of a page, or of files for study."""
 
 
 @public
 def write_report(path: checks.FilePath, books: BookPages, title: str = "Opening preparation") -> None:
-    """Writes a page about books, replacing `path` atomically; the same books give the same bytes.
+    """Write a page about books, replacing `path` atomically; the same books give the same bytes.
 
     Args:
       path: the file.
@@ -209,7 +209,7 @@ def write_report(path: checks.FilePath, books: BookPages, title: str = "Opening 
       title: of the page.
 
     Raises:
-      ValueError: no path or title, no books, or a plot that is no plain SVG file.
+      ValueError: a blank title, no books, or a plot that is no plain SVG file.
       OSError: as `atomic_write`.
     """
     script, style, sprites = _assets()
@@ -227,7 +227,7 @@ def write_report(path: checks.FilePath, books: BookPages, title: str = "Opening 
 
 
 def shown_title(books: Sequence[BookPage], title: str) -> str:
-    """What a page, or files to study with, are called.
+    """Return the title of a page, or of files for study.
 
     Raises:
       ValueError: no title, or no books.
@@ -243,10 +243,10 @@ def shown_title(books: Sequence[BookPage], title: str) -> str:
 
 
 def _data(each: BookPage) -> dict[str, Any]:
-    """What the page's script reads of a book."""
+    """Return a book's data for the page's script."""
     made, book, said = each.made, each.made.book, BookSentences(each.made)
     parts = best_parts(book, made.gains)
-    # Between one budget and the next: the positions that come in, or go for better ones.
+    # Between one budget and the next: the positions that are added, or replaced by better ones.
     changes = [np.flatnonzero(more != less).tolist() for less, more in itertools.pairwise(parts)]
     curve = made.unprepared + parts @ np.array(made.gains, np.float64)
     return {
@@ -282,7 +282,7 @@ def _short(number: float) -> float:
 
 
 def _price(made: Preparation) -> float:
-    """What a position costs in `BookPosition.worth`.
+    """Return the price of a position in `BookPosition.worth`.
 
     A worth is the gains of a position and of all that follow it, less a price for each of them.
     """
@@ -323,13 +323,13 @@ def _squares(move: chess.Move) -> str:
 
 
 def _game_data(game: PlayedGame) -> list[Any]:
-    """A game: who, when, how it ended, its moves in SAN, and their squares, two characters a move."""
+    """Return a game's players, year, result, moves in SAN, and squares, two characters a move."""
     board, sans, squares = chess.Board(), [], []
     for move in game.moves:
-        if not board.is_legal(move):  # a result from elsewhere may say anything
+        if not board.is_legal(move):  # a result from elsewhere may contain anything
             break
         sans.append(board.san(move))
-        # Under-promotions are told by their SAN.
+        # Under-promotions are recognized by their SAN.
         squares.append(_squares(move))
         board.push(move)
     white, black, result = map(plain_text, (game.white, game.black, game.result))
@@ -337,7 +337,7 @@ def _game_data(game: PlayedGame) -> list[Any]:
 
 
 def _node_data(each: BookPage, listed: Mapping[PlayedGame, int]) -> dict[str, Any]:
-    """The book's nodes, column by column; what few of them have stands by their numbers."""
+    """Return the book's nodes by columns; rare properties are listed by the nodes' numbers."""
     index = {position.history: k for k, position in enumerate(each.made.book.positions)}
     played = {moves: score for match in each.matches for moves, score in match.exits.items()}
     columns: dict[str, list[Any]] = {name: [] for name in ("parent", "uci", "san", "mass", "value")}
@@ -365,10 +365,10 @@ def _node_data(each: BookPage, listed: Mapping[PlayedGame, int]) -> dict[str, An
 
 
 def book_nodes(each: BookPage) -> list[tuple[_History, int, str, Node, float | None]]:
-    """The book's histories and exits, parents before children, the most reached child first.
+    """Return the book's histories and exits, parents before children, the most reached child first.
 
-    Of each the moves up to it, its parent's number, its move in SAN, its node, and its value: the sum of what
-    is promised in the exits here or below times their reaches, None where that is unknown.
+    For each: the moves up to it, its parent's number, its move in SAN, its node, and its value: the sum of
+    reach times expected score over the exits here or below, None if one is unknown.
     """
     found: list[tuple[_History, int, str, Node, float | None]] = []
     stack: list[tuple[_History, int, str, Node]] = [
@@ -387,7 +387,7 @@ def book_nodes(each: BookPage) -> list[tuple[_History, int, str, Node, float | N
 
 
 def _summary(each: BookPage) -> dict[str, Any]:
-    """What stands in the page without its script."""
+    """Return the content of the page without its script."""
     made, guesses = each.made, None
     if made.person is not None and made.book.positions:
         rest, added = made.guessed
@@ -413,7 +413,7 @@ def _summary(each: BookPage) -> dict[str, Any]:
 
 
 def _picture(svg: str) -> str:
-    """The address of a picture that has an SVG file in it."""
+    """Return the address of a picture that contains an SVG file."""
     if len(svg) > _MOST_PLOT or "<!ENTITY" in svg.upper():
         raise ArgumentError(f"expected plots as SVG of at most {_MOST_PLOT >> 20} MiB without entities")
     try:
@@ -429,7 +429,7 @@ def _picture(svg: str) -> str:
 
 
 def _embedded(data: Any) -> str:
-    """JSON that can stand in a script element: nothing in it ends the element or begins a comment."""
+    """Return JSON for a script element: nothing in it ends the element or begins a comment."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -437,7 +437,7 @@ def _embedded(data: Any) -> str:
 
 
 def policy(style: str, script: str = "") -> str:
-    """A content security policy for a page that has this style and this script in it, and nothing else."""
+    """Return a content security policy for a page with only this style and this script."""
     hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
     of_style, of_script = (f"'sha256-{each}'" for each in hashes)
     scripts = f"script-src {of_script}; " if script else ""
@@ -447,7 +447,7 @@ def policy(style: str, script: str = "") -> str:
 
 @functools.cache
 def template(name: str) -> jinja2.Template:
-    """A page's template, a file of the folder report_page."""
+    """Return a page's template, a file of the folder report_page."""
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -457,7 +457,7 @@ def template(name: str) -> jinja2.Template:
 
 @functools.cache
 def _assets() -> tuple[str, str, str]:
-    """The page's script and style, the board's before its own, and the board's pictures."""
+    """Return the page's script and style, the board's before its own, and the board's pictures."""
     board = "vendor/cm-chessboard"
     modules = [_MODULE_SYNTAX.sub("", asset(f"{board}/src/{name}")) for name in _BOARD_MODULES]
     modules += [asset(f"report_page/{name}.js") for name in _PAGE_MODULES]
@@ -469,5 +469,5 @@ def _assets() -> tuple[str, str, str]:
 
 
 def asset(name: str) -> str:
-    """A file that pages are made of."""
+    """Return the text of a file that pages use."""
     return (pathlib.Path(__file__).parent / name).read_text(encoding="utf-8")

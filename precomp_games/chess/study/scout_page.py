@@ -1,7 +1,7 @@
-"""A player's games, counted, for people: rows of lines in whole words, a page, and a PGN file.
+"""Statistics of a player's games for people: rows of lines in whole words, a page, and a PGN file.
 
-The page is one file without a script, with a content security policy, as `page` has it: lines fold by
-themselves. Names come from files of games: they are escaped, and cut to what a page can show.
+The page is one file without a script, with a content security policy, as in `page`: lines fold by
+themselves. Names come from files of games: they are escaped, and cut to a length that a page can show.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from precomp_games.chess.study.words import opening_name
 FORM = ("", "games", "points", "±", "perf.", "opponents", "left by")
 """The columns of `form_rows`."""
 NEW = ("games", "points", "met before", "instead of", "line")
-"""Those of `new_rows`."""
+"""The columns of `new_rows`."""
 TIMES = {"all": "all games", "last": "last {}", "year": "last year", "before": "before"}
-"""What the keys of `ColorScouting.form` are called."""
+"""Labels of the keys of `ColorScouting.form`."""
 _SPANS = ((2, 5), (6, 10), (11, 15), (16, 20), (21, 30))  # moves; clocks begin behind the first one
-_SAME = 0.9  # of the games before it: a single reply that goes on in the same row
+_SAME = 0.9  # of the games before it: a single such reply continues the same row
 _OPEN = 0.05  # of a color's games: lines that the page shows unfolded
 _NAME = 80  # characters
 _UNKNOWN = "–"
 
 
 class LineRow(NamedTuple):
-    """Moves of a line that are told together, and what comes after them.
+    """Moves of a line in one row, and the rows after them.
 
     Attributes:
-      text: the moves, such as "2. Nf3 Nc6".
-      line: the last of them, whose games are told.
-      share: of all games with the color.
-      name: the opening's; None where it has the one of the row above.
-      rows: what comes after.
+        text: the moves, such as "2. Nf3 Nc6".
+        line: the last of them, whose games are shown.
+        share: of all games with the color.
+        name: the opening's; None if it is that of the row above.
+        rows: the rows after it.
     """
 
     text: str
@@ -54,14 +54,14 @@ class LineRow(NamedTuple):
     rows: tuple[LineRow, ...]
 
     def flat(self, depth: int = 0) -> Iterator[tuple[int, LineRow]]:
-        """The row and all below it, with how far they are below."""
+        """Yield the row and all below it, with their depth."""
         yield depth, self
         for row in self.rows:
             yield from row.flat(depth + 1)
 
 
 def line_rows(color: ColorScouting, fewest: float = 0.0) -> tuple[LineRow, ...]:
-    """The lines of a color that have so many games; a reply that nearly always comes has no own row."""
+    """Return the lines of a color with at least `fewest` games; nearly certain replies have no own row."""
 
     def rows(line: ScoutedLine, board: chess.Board, above: str | None) -> tuple[LineRow, ...]:
         return tuple(row(reply, board, above) for reply in line.replies if reply.tally.games >= fewest)
@@ -85,7 +85,7 @@ def line_rows(color: ColorScouting, fewest: float = 0.0) -> tuple[LineRow, ...]:
 
 
 def fitting_rows(color: ColorScouting, most: int) -> list[tuple[int, LineRow]]:
-    """As many lines as so many rows have room for, the most frequent ones, with how deep they are."""
+    """Return as many lines as `most` rows can show, the most frequent ones, with their depth."""
     games = color.lines.tally.games
     flat: list[tuple[int, LineRow]] = []
     for hundredths in (*range(1, 20), *range(20, 101, 5)):
@@ -99,22 +99,22 @@ def fitting_rows(color: ColorScouting, most: int) -> list[tuple[int, LineRow]]:
 
 
 def score_words(tally: Tally) -> str:
-    """The points in 100 games."""
+    """Return the points in 100 games."""
     return _UNKNOWN if tally.score is None else points(tally.score) if tally.score else "0"
 
 
 def rating_words(rating: float | None) -> str:
-    """A rating, or what stands in its place."""
+    """Return a rating, or its placeholder."""
     return _UNKNOWN if rating is None else f"{rating:.0f}"
 
 
 def last_words(line: ScoutedLine) -> str:
-    """When a line was last played."""
+    """Return the date when a line was last played."""
     return _UNKNOWN if line.last is None else month_of(line.last)
 
 
 def games_words(scouting: Scouting) -> str:
-    """How many games there are, of which time, and the player's rating in it."""
+    """Return the number of games, their dates, and the player's rating then."""
     told = [counted(scouting.games, "game", ",")]
     if scouting.years is not None:
         told.append(" to ".join(dict.fromkeys(map(month_of, scouting.years))))
@@ -124,12 +124,12 @@ def games_words(scouting: Scouting) -> str:
 
 
 def taken_words(scouting: Scouting) -> str:
-    """How many games filters took; "" where they took none."""
+    """Return the number of games that each filter removed; "" if none."""
     return ", ".join(f"{count} by --{name}" for name, count in scouting.taken.items() if count)
 
 
 def leaving_words(scouting: Scouting, color: ColorScouting) -> str:
-    """How early games leave what is known."""
+    """Describe when games leave known positions."""
     leaving = color.form["all"].leaving
     if not leaving.left:
         return f"no game leaves what {scouting.known} games before it had"
@@ -141,7 +141,7 @@ def leaving_words(scouting: Scouting, color: ColorScouting) -> str:
 
 
 def form_rows(scouting: Scouting, color: ColorScouting) -> list[tuple[str, ...]]:
-    """The form as a table; the last column is the move by which half of the games leave what is known."""
+    """Return the form as a table; the last column is the median move of leaving known positions."""
     return [
         (
             *(TIMES[name].format(scouting.recent), str(tally.games), score_words(tally)),
@@ -154,7 +154,7 @@ def form_rows(scouting: Scouting, color: ColorScouting) -> list[tuple[str, ...]]
 
 
 def new_rows(color: ColorScouting) -> list[tuple[str, ...]]:
-    """New moves as a table: in how many games, with what, and what was mostly played there before."""
+    """Return new moves as a table: number of games, points, and the move mostly played there before."""
     rows: list[tuple[str, ...]] = []
     for new in color.new:
         board = chess.Board()
@@ -167,7 +167,7 @@ def new_rows(color: ColorScouting) -> list[tuple[str, ...]]:
 
 
 def speed_table(scouting: Scouting) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The header and the rows of a table of speeds, with seconds a move where clocks are known."""
+    """Return the header and the rows of a table of speeds, with seconds a move where clocks are known."""
     spans = _SPANS if any(each.seconds for each in scouting.speeds) else ()
     header = ["speed", "games", "share", "points", "perf.", *(f"{first}–{last}" for first, last in spans)]
     return header, [
@@ -181,7 +181,7 @@ def speed_table(scouting: Scouting) -> tuple[list[str], list[tuple[str, ...]]]:
 
 
 def _seconds(each: SpeedScouting, first: int, last: int) -> str:
-    """Mean seconds of the player's moves from one number to another."""
+    """Return the mean seconds of the player's moves from one number to another."""
     among = [each.seconds[move] for move in range(first, last + 1) if move in each.seconds]
     moves = sum(count for count, _ in among)
     return f"{sum(count * mean for count, mean in among) / moves:.1f}" if moves else _UNKNOWN
@@ -192,15 +192,15 @@ def _seconds(each: SpeedScouting, first: int, last: int) -> str:
 
 @public
 def write_scout_page(path: checks.FilePath, scouting: Scouting, files: Mapping[str, str]) -> None:
-    """Writes a player's games, counted, as a page; the same games give the same bytes.
+    """Write the statistics of a player's games as a page; the same games give the same bytes.
 
     Args:
-      path: the file, which is replaced atomically.
-      scouting: what was counted.
-      files: names of others beside it that the page leads to, by what they are.
+        path: the file, which is replaced atomically.
+        scouting: the statistics.
+        files: names of other files beside it that the page links, by title.
 
     Raises:
-      OSError: the file cannot be written.
+        OSError: the file cannot be written.
     """
     style = f"{asset('report_page/page.css')}\n{asset('report_page/scout.css')}"
     colors = [
@@ -237,7 +237,7 @@ def write_scout_page(path: checks.FilePath, scouting: Scouting, files: Mapping[s
 
 
 def scout_pgn(scouting: Scouting) -> str:
-    """The lines as PGN: a game a color, with variations, and how often each line was played and with what."""
+    """Return the lines as PGN: a game a color, with variations, and each line's frequency and results."""
     text = io.StringIO()
     for color in scouting.colors:
         game = chess.pgn.Game()

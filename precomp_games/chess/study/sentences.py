@@ -1,11 +1,11 @@
-"""What is said of a book's moves: sentences that follow from what the preparation knows, and no others.
+"""Sentences about a book's moves that follow from facts of the preparation, and no others.
 
-Of a move of ours: how often the line comes up and which reply is likeliest, by where games leave the book;
-the usual mistake, which is the likeliest of `mistakes`, what it costs by the analyst's evaluations before our
-move and after the reply, and the book's answer; how the book goes on against the likeliest replies that it
-answers; which likely replies it does not answer, or what is expected where it ends. Of a reply: how likely it
-is. Where a fact is not known, its sentence is left out. Nothing is searched, and what a move is good for in
-general is not said, since no number says it.
+About a move of ours: the frequency of the line and the likeliest reply, by the exits; the usual mistake,
+which is the likeliest of `mistakes`, its cost by the analyst's evaluations before our move and after the
+reply, and the book's answer; the book's continuation against the likeliest replies that it answers; likely
+replies that it does not answer, or the expected score where it ends. About a reply: its probability. If a
+fact is unknown, its sentence is left out. Nothing is searched, and the general idea of a move is not
+explained, since no number shows it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.study.words import SEEN, OpponentWords, often
 
 _History = tuple[chess.Move, ...]
-_NEXT = 3  # own moves of how the book goes on
-_NAMED = 4  # replies without an answer; of more, so many others
+_NEXT = 3  # own moves of the book's continuation
+_NAMED = 4  # replies without an answer; further ones are counted
 _ROUNDING = 1e-9  # of shares, which are quotients of sums
 
 
 class BookSentences:
-    """A preparation's sentences, by the moves up to what they are about.
+    """A preparation's sentences, by the moves up to and including their subject.
 
     Attributes:
       root: the book's trie with its exits.
     """
 
     def __init__(self, made: Preparation) -> None:
-        """Takes what the preparation knows."""
+        """Collect the facts of the preparation."""
         self._made = made
         self.root = trie_with_exits(made.book, made.exits)
         self._mistakes: dict[_History, list[Trap]] = {}
@@ -42,7 +42,7 @@ class BookSentences:
             self._mistakes.setdefault(each.history, []).append(each)
 
     def share(self, history: _History) -> float | None:
-        """How likely the opponent's last move is where it is played; None where nobody knows."""
+        """Return the probability of the opponent's last move where it is played; None if unknown."""
         node, before = self.root, self.root
         for move in history:
             node, before = node.children.get(move, Node(node.board)), node
@@ -50,24 +50,24 @@ class BookSentences:
         return node.mass / before.mass if known else None
 
     def is_rare(self, history: _History, least: float) -> bool:
-        """Whether one of the opponent's moves up to here is less likely than that where it is played."""
+        """Return whether one of the opponent's moves so far is less likely than `least` at its position."""
         shares = (self.share(history[: ply + 1]) for ply in range(len(history)))
         return any(share is not None and share < least * (1.0 - _ROUNDING) for share in shares)
 
     def is_mistake(self, history: _History) -> bool:
-        """Whether the opponent's last move is a likely one that costs."""
+        """Return whether the opponent's last move is a likely mistake."""
         return any(trap.reply == history[-1] for trap in self._mistakes.get(history[:-1], ()))
 
     def of_move(self, history: _History, *, whole: bool = True) -> str:
-        """The sentences about a move of the book's, the last one of these.
+        """Return the sentences about a move of the book, the last one of the history.
 
         Args:
           history: the moves up to it, and itself.
-          whole: with how often the line comes up, and where the book ends; cards and pages show that
+          whole: with the frequency of the line, and the end of the book; cards and pages show these
             otherwise.
 
         Returns:
-          "" where the book does not have the move, or nothing is known of it.
+          "" if the book does not have the move, or nothing is known about it.
         """
         here = self.root.line(history[:-1])[-1]
         position, move = here.position, history[-1]
@@ -86,22 +86,22 @@ class BookSentences:
         return " ".join(told)
 
     def of_position(self, position: BookPosition, *, whole: bool = True) -> str:
-        """The sentences about the likeliest move of a position, as `of_move` has them."""
+        """Return the sentences about the likeliest move of a position, as `of_move`."""
         best = max(position.moves, key=lambda entry: entry.probability).move
         return self.of_move((*position.history, best), whole=whole)
 
     def of_reply(self, history: _History) -> str:
-        """The sentence about a move of the opponent's, the last one of these."""
+        """Return the sentence about a move of the opponent, the last one of the history."""
         text = self._how_often(history)
         return f"{text[:1].upper()}{text[1:]}." if text else ""
 
     def _how_often(self, history: _History) -> str:
-        """How likely a reply is where it is played, and what a person's games say of it."""
+        """Describe a reply's probability where it is played, and its number in a person's games."""
         share = self.share(history)
         return ("" if share is None else f"in {often(share, 'cases')}") + self._backing(history)
 
     def _backing(self, history: _History) -> str:
-        """In how many of a person's games the last reply was seen, or that it never was; "" of others."""
+        """State in how many of a person's games the last reply was seen, if any; "" for other opponents."""
         made = self._made
         if made.person is None:
             return ""
@@ -111,7 +111,7 @@ class BookSentences:
         return " (a guess)" if guess else " (not in their games)"
 
     def _after(self, history: _History, after: Node) -> Iterator[str]:
-        """What follows a move of ours: what to expect, the usual mistake, and the plan."""
+        """Yield sentences on the continuation after our move: the reply, the usual mistake, and the plan."""
         shares = self._shares(history, after)
         expected = next(iter(shares), None)
         mistakes = self._mistakes.get(history, ())
@@ -133,13 +133,13 @@ class BookSentences:
             yield f"Your plan against {_numbered(after.board, reply)} is {_listed(plan)}."
 
     def _shares(self, history: _History, after: Node) -> dict[chess.Move, float]:
-        """How likely the replies to a move of ours are that are not rare, the likeliest first."""
+        """Return the probabilities of the replies to our move that are not rare, the likeliest first."""
         shares = {move: self.share((*history, move)) or 0.0 for move in after.children}
         likely = [move for move, share in shares.items() if share >= LIKELY * (1.0 - _ROUNDING)]
         return {move: shares[move] for move in sorted(likely, key=lambda move: (-shares[move], move.uci()))}
 
     def _ends(self, history: _History, after: Node) -> Iterator[str]:
-        """Where games leave the book."""
+        """Yield sentences on where games leave the book."""
         if after.exit is not None and after.exit.over:
             yield "The game is over."
         elif answered(after) is None and after.mass > 0.0:
@@ -156,7 +156,7 @@ class BookSentences:
                 yield f"The book has no answer to {_listed(names, 'or')}."
 
     def _costs(self, trap: Trap, *, answers: bool) -> str:
-        """What a mistake costs and, unless that is told elsewhere, what answers it."""
+        """Describe the cost of a mistake and, if it is not named elsewhere, the answer to it."""
         side, here = self._made.book.side, (*trap.history, trap.reply)
         mate, costs = (
             self._made.evaluations[here].pov(side).mate(),
@@ -171,7 +171,7 @@ class BookSentences:
 
 
 def _own_moves(node: Node, side: chess.Color) -> list[str]:
-    """The book's next moves against the likeliest replies that it answers, with their numbers."""
+    """Return the book's next moves against the likeliest replies that it answers, with their numbers."""
     board, told = node.board.copy(), []
     for move in main_line(node)[: 2 * _NEXT]:
         if board.turn == side:
@@ -181,11 +181,11 @@ def _own_moves(node: Node, side: chess.Color) -> list[str]:
 
 
 def _listed(texts: Sequence[str], word: str = "and") -> str:
-    """Texts as people list them."""
+    """Join texts as people list them."""
     *others, last = texts
     return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def _numbered(board: chess.Board, move: chess.Move) -> str:
-    """A move with its number, such as "3. d4" or "3...d5"."""
+    """Return a move with its number, such as "3. d4" or "3...d5"."""
     return board.variation_san([move])

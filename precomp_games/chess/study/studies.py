@@ -1,10 +1,10 @@
 """Studies of Lichess: a game with many variations, cut into chapters by opening.
 
-A study of Lichess has at most 64 chapters; here it has 3,000 nodes at most as well, and a chapter 80, which a
-pupil can take in, but where a line cannot be cut. A chapter is what follows one of the moves where the book's
-lines first part. One that is long is cut again in the same way, and moves that are hardly prepared for share
-a chapter. Chapters stand in the order of the tree, the most reached move first. All
-together they have each node of it, and the moves before their openings once or more.
+A study of Lichess has at most 64 chapters; here it also has at most 3,000 nodes, and a chapter 80, enough for
+a pupil, except where a line cannot be cut. A chapter begins with one of the moves where the book's lines
+first part. A long chapter is cut again in the same way, and moves with few prepared positions share a
+chapter. Chapters are in the order of the tree, the most reached move first. Together they have each node of
+it, and the moves before their openings once or more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from precomp_games.chess.study.words import opening_of
 MOST_CHAPTERS = 64  # of a study
 MOST_IN_ALL = 3000  # nodes of a study
 MOST_NODES = 80  # of a chapter, the start among them
-_LONG = 40  # positions from which on a chapter is cut again
+_LONG = 40  # positions above which a chapter is cut again
 _FEW = 3  # positions from which on a move has a chapter of its own
 _NAME = 80  # characters of a chapter's name
 
@@ -35,10 +35,10 @@ class _Part:
     Attributes:
       node: the node.
       history: the moves up to it.
-      rank: its place by falling reach of what comes first.
-      branches: what follows it.
-      nodes: how many there are, itself among them.
-      positions: how many of them are prepared for.
+      rank: its place by falling reach of the moves.
+      branches: the next nodes.
+      nodes: number of nodes, itself included.
+      positions: number of these that are prepared.
     """
 
     node: chess.pgn.GameNode
@@ -50,12 +50,12 @@ class _Part:
 
     @property
     def size(self) -> int:
-        """Nodes of a chapter of it alone."""
+        """Number of nodes of a chapter of it alone."""
         return len(self.history) + self.nodes
 
 
 def _whole(book: Book, game: chess.pgn.Game) -> _Part:
-    """All of a book's game."""
+    """Return all of a book's game."""
     known, root = {position.history for position in book.positions}, _Part(game)
     order = [root]
     for part in order:  # grows as it goes: parents before children
@@ -78,13 +78,13 @@ class _Chapter:
     parts: list[_Part]
     nodes: int
     depth: int  # of the longest way to a part
-    named: bool  # whether its first part says what it is about
+    named: bool  # whether its name is that of its first part
 
 
 def _cut(root: _Part) -> list[_Chapter]:
-    """Cuts a game into chapters."""
+    """Cut a game into chapters."""
     found: list[_Chapter] = []
-    # With what stands beside the moves that lead there, and is not prepared for.
+    # With unprepared moves beside those that lead there.
     waiting: list[tuple[_Part, list[_Part]]] = [(root, [])]
     while waiting:
         part, beside = waiting.pop()
@@ -93,7 +93,7 @@ def _cut(root: _Part) -> list[_Chapter]:
             whole = part.size <= MOST_NODES or not part.branches
             openings, rest = ([part], []) if whole else ([], part.branches)
         rest = beside + rest
-        # Of a part that cannot be cut, all is one chapter, however long it is.
+        # If a part cannot be cut, all of it is one chapter, however long it is.
         long = [each for each in openings if each is not part and each.positions > _LONG]
         others = [each for each in openings + rest if each is not part and each not in long]
         long += [each for each in others if each.size > MOST_NODES]
@@ -106,7 +106,7 @@ def _cut(root: _Part) -> list[_Chapter]:
 
 
 def _parted(part: _Part) -> tuple[list[_Part], list[_Part]]:
-    """The moves where lines first part, each prepared for, and what stands beside and before them."""
+    """Return the moves where lines first part, each prepared, and the moves beside and before them."""
     rest: list[_Part] = []
     while True:
         openings = [each for each in part.branches if each.positions >= _FEW]
@@ -117,11 +117,11 @@ def _parted(part: _Part) -> tuple[list[_Part], list[_Part]]:
 
 
 def _gathered(rest: list[_Part], own: list[_Chapter]) -> list[_Chapter]:
-    """Chapters of what has none of its own; moves that leave the book go where there is room."""
+    """Return chapters of the remaining parts; moves that leave the book go where there is room."""
     found: list[_Chapter] = []
     for part in rest:
         for chapter in ([] if part.positions else own) + found[-1:]:
-            # Parts of a cut stand on one line of moves, of which a chapter has what leads to its own.
+            # Parts of a cut are on one line of moves, of which a chapter has those that lead to its own.
             more = part.nodes + max(0, len(part.history) - chapter.depth)
             if chapter.nodes + more <= MOST_NODES:
                 chapter.parts.append(part)
@@ -134,7 +134,7 @@ def _gathered(rest: list[_Part], own: list[_Chapter]) -> list[_Chapter]:
 
 
 def studies(book: Book, game: chess.pgn.Game, title: str) -> Iterator[str]:
-    """The text of each study."""
+    """Yield the text of each study."""
     chapters = _cut(_whole(book, game))
     named = list(zip(_names(book, chapters), chapters, strict=True))
     parts = list(_divided(named))
@@ -150,7 +150,7 @@ def studies(book: Book, game: chess.pgn.Game, title: str) -> Iterator[str]:
 
 
 def _divided(named: Sequence[tuple[str, _Chapter]]) -> Iterator[list[tuple[str, _Chapter]]]:
-    """The chapters of each study."""
+    """Yield the chapters of each study."""
     part: list[tuple[str, _Chapter]] = []
     for name, chapter in named:
         nodes = chapter.nodes + sum(each.nodes for _, each in part)
@@ -162,7 +162,7 @@ def _divided(named: Sequence[tuple[str, _Chapter]]) -> Iterator[list[tuple[str, 
 
 
 def _names(book: Book, chapters: Sequence[_Chapter]) -> list[str]:
-    """What chapters are called: the opening, and the moves before what they are about; each name once."""
+    """Return unique names of chapters: the opening, and the moves before their subject."""
     found: list[str] = []
     for chapter in chapters:
         named = chapter.named or len(chapter.parts) == 1
@@ -188,7 +188,7 @@ def _names(book: Book, chapters: Sequence[_Chapter]) -> list[str]:
 
 
 def _chapter_game(game: chess.pgn.Game, chapter: _Chapter) -> chess.pgn.Game:
-    """A game of a chapter's parts and the moves before them, in the tree's order."""
+    """Return a game of a chapter's parts and the moves before them, in the tree's order."""
     whole = {id(part.node) for part in chapter.parts}
     before: set[int] = set()
     for part in chapter.parts:

@@ -1,8 +1,8 @@
-"""What is said of a book to people: points in 100 games, guesses, opponents and openings, in whole words.
+"""Descriptions of books for people: points in 100 games, guesses, opponents and openings, in whole words.
 
-Utilities are points of the book's side in a game, in [0, 1]. People count points, so a gain of 0.17 is told
-as "17 more points in 100 games". Opponents that stand in flags and files as specs are described; neither the
-spec nor a file that it names is shown.
+Utilities are points of the book's side in a game, in [0, 1]. People count points, so a gain of 0.17 is shown
+as "17 more points in 100 games". Opponents that are specs in flags and files are described; neither the spec
+nor a file that it names is shown.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.policies.specs import parsed_spec, policies_in
 
 _LIMIT = re.compile(r"(nodes|depth|movetime)=(\d+)")
-_DEEP = 5  # policies behind each other that are told
-_MOVES = 5  # of a book, at which it is told how many games are in it
+_DEEP = 5  # largest number of nested policies in a description
+_MOVES = 5  # of a book, for which the number of games still in it is shown
 
 
 def more_points(gain: float) -> str:
-    """What a gain is worth, such as "17 more points in 100 games"."""
+    """Describe a gain, such as "17 more points in 100 games"."""
     return f"{points(abs(gain))} {'more' if gain >= 0.0 else 'fewer'} points in 100 games"
 
 
 def signed_points(gain: float) -> str:
-    """A gain as points in 100 games, such as "+1.4"."""
+    """Return a gain as points in 100 games, such as "+1.4"."""
     return ("+" if gain > 0.0 else "") + points(gain)
 
 
 def parts_words(position: float, clock: float | None) -> str:
-    """What a book adds: by position, and, where that is known, by the time that it saves."""
+    """Describe a book's gain: by position, and, if known, by the time that it saves."""
     if clock is None:
         return more_points(position)
     return f"{signed_points(position)} points in 100 games by position, {signed_points(clock)} on the clock"
 
 
 def range_words(ends: Sequence[float]) -> str:
-    """From where to where scores may lie, in points of 100 games."""
+    """Describe a range of scores, in points of 100 games."""
     return f"{points(ends[0])} to {points(ends[1])}"
 
 
 SEEN = "seen in {} of their games"
-"""Of a person's reply that some games have."""
+"""Text at a reply that a person's games have."""
 
 
 def worth_words(title: str, position: float, clock: float | None, size: int) -> str:
-    """What a book against somebody adds, and how much is learned for it."""
+    """Describe a book's gain against an opponent, and its size."""
     return f"Against {title or 'the model'}: {parts_words(position, clock)}, for {counted(size, 'position')}"
 
 
 def coverage_words(shares: Mapping[int, float]) -> str:
-    """How many of 100 games are still in the book at some of our moves; "" where nobody knows, or none is.
+    """Describe how many of 100 games are still in the book at some of our moves; "" if unknown, or none.
 
     Args:
       shares: of games, by the move's number.
@@ -78,7 +78,7 @@ def coverage_words(shares: Mapping[int, float]) -> str:
 
 
 def unseen_words(positions: int, size: int, gain: float, whole: float, unseen: str = "guesses") -> str:
-    """How much of a book rests on unseen replies: so many of its positions, and so much of what they add."""
+    """Describe how much of a book rests on unseen replies: its positions, and their part of the gain."""
     if not positions:
         return f"none of {size} positions rests on {unseen}"
     text = f"{positions} of {size} positions {'rests' if positions == 1 else 'rest'} on {unseen}"
@@ -86,7 +86,7 @@ def unseen_words(positions: int, size: int, gain: float, whole: float, unseen: s
 
 
 def versus_words(side: str, opponent: str, person: Person | None) -> str:
-    """Who the opponent of a book is, with which color, and by how many games it is known."""
+    """Describe the opponent of a book, its color, and the number and years of its games."""
     text = f"{opponent or 'The modeled opponent'} with {'Black' if side == 'white' else 'White'}"
     if person is None:
         return text
@@ -96,12 +96,12 @@ def versus_words(side: str, opponent: str, person: Person | None) -> str:
 
 
 def why_words(reach: float, worth: float, others: Sequence[tuple[str, float]]) -> str:
-    """Why a position is worth learning: how often it comes up, and what forgetting it costs.
+    """Explain why a position is worth learning: its reach, and the cost of forgetting it.
 
     Args:
-      reach: the probability that it comes up.
-      worth: what forgetting it costs.
-      others: what else could be learned there, with what that would cost, the best first.
+      reach: its probability.
+      worth: the cost of forgetting it.
+      others: other moves that could be learned there, with their losses, the best first.
     """
     text = f"It comes up in {often(reach)}. Forgetting it costs {points(worth)} points in 100 games."
     if others:
@@ -111,7 +111,7 @@ def why_words(reach: float, worth: float, others: Sequence[tuple[str, float]]) -
 
 
 def often(share: float, what: str = "games") -> str:
-    """How often something comes up, such as "12 of 100 games" or "1 of 250 games"."""
+    """Describe a frequency, such as "12 of 100 games" or "1 of 250 games"."""
     if share >= 0.995:
         return "every game" if what == "games" else f"nearly every {what.removesuffix('s')}"
     if share >= 0.095:
@@ -120,7 +120,7 @@ def often(share: float, what: str = "games") -> str:
 
 
 def pawns_text(score: chess.engine.PovScore) -> str:
-    """An evaluation from White's viewpoint: pawns, or #3 and #-3 for mates."""
+    """Return an evaluation from White's viewpoint: pawns, or #3 and #-3 for mates."""
     white = score.white()
     pawns = white.score()
     return f"#{white.mate()}" if pawns is None else f"{pawns / 100:.2f}"
@@ -131,7 +131,7 @@ class OpponentWords:
     """The opponent of a preparation in words.
 
     Attributes:
-      settings: Which say how it plays.
+      settings: Of the preparation.
       engine: The identity of its engine.
     """
 
@@ -140,7 +140,7 @@ class OpponentWords:
 
     @property
     def play(self) -> str:
-        """How it plays, as short as in a list of settings; a spec as it is."""
+        """The opponent's play, as short as in a list of settings; a spec as it is."""
         settings = self.settings
         if settings.opponent:
             return plain_text(settings.opponent)
@@ -154,26 +154,26 @@ class OpponentWords:
 
     @property
     def name(self) -> str:
-        """Who it is, for programs: an engine, its limit, and how it plays; or the spec."""
+        """The opponent for programs: an engine, its limit, and its play; or the spec."""
         if self.settings.opponent:
             return self.play
         return plain_text(f"{self.engine} ({self.settings.opponent_limit}, {self.play})")
 
     @property
     def told(self) -> str:
-        """Who it is, for terminals: a spec is described."""
+        """The opponent for terminals: a spec is described."""
         return self.source if self.settings.opponent else self.name
 
     @property
     def title(self) -> str:
-        """Who it is, in few words: a person's name, an engine's, or what kind of opponent it is."""
+        """The opponent in few words: a person's name, an engine's, or a kind of opponent."""
         if self.settings.opponent:
             return plain_text(_title(self._spec)) or "a model opponent"
         return plain_text(f"{self.engine} ({limit_words(str(self.settings.opponent_limit))})")
 
     @property
     def source(self) -> str:
-        """Where its replies come from."""
+        """Source of its replies."""
         settings = self.settings
         if settings.opponent:
             return plain_text(_described(self._spec, self.engine, _DEEP))
@@ -189,7 +189,7 @@ class OpponentWords:
 
     @property
     def replies(self) -> str:
-        """The same, in few words."""
+        """Source of its replies, in few words."""
         if self._behind is None or self._spec["name"] != "games":
             return self.source
         others = ["games of others"] * ("games" in self._behind)
@@ -199,7 +199,7 @@ class OpponentWords:
 
     @property
     def guess(self) -> str:
-        """Why a reply that was never seen is expected."""
+        """Reason why a reply that was never seen is expected."""
         if self._people:
             return "not in their games; people of their rating play it"
         if self._behind is not None and "games" in self._behind:
@@ -208,11 +208,11 @@ class OpponentWords:
 
     @property
     def unseen(self) -> str:
-        """What such replies are called: guesses, unless a model of people says how likely they are."""
+        """Name of such replies: guesses, unless a model of people gives their probabilities."""
         return "replies not in their games" if self._people else "guesses"
 
     def seen(self, found: ReplyGames | None) -> str:
-        """In how many of a person's games a reply was seen; or why it is expected."""
+        """State in how many of a person's games a reply was seen; or why it is expected."""
         return SEEN.format(found.count) if found is not None else self.guess
 
     @property
@@ -221,7 +221,7 @@ class OpponentWords:
 
     @property
     def _behind(self) -> set[str] | None:
-        """Names of what is behind a person's games; None where nothing is, or there are none."""
+        """Names of the policies behind a person's games; None if there are none, or no games."""
         spec = self._spec
         return set(policies_in(spec["prior"])) if "prior" in spec else None
 
@@ -235,7 +235,7 @@ class OpponentWords:
 
 
 def evaluation_words(settings: PreparationSettings, *, corrected: bool) -> str:
-    """What says what positions are worth where lines end."""
+    """Describe the evaluation of positions where lines end."""
     ends = {"calibrated": "an evaluation that was fitted to games", "rollouts": "games that are played out"}
     ends["people"] = f"what people's games score: {settings.speed}, about {settings.rating:g}"
     by = ends.get(settings.evaluation, "the analyst's evaluation")
@@ -243,7 +243,7 @@ def evaluation_words(settings: PreparationSettings, *, corrected: bool) -> str:
 
 
 def limit_words(limit: str) -> str:
-    """A limit of searches, such as "1,000 nodes a move" for nodes=1000."""
+    """Describe a limit of searches, such as "1,000 nodes a move" for nodes=1000."""
     match = _LIMIT.fullmatch(limit)
     units = {"nodes": "nodes a move", "depth": "plies deep", "movetime": "ms a move"}
     return limit if match is None else f"{int(match[2]):,} {units[match[1]]}"
@@ -253,14 +253,14 @@ def limit_words(limit: str) -> str:
 
 
 def _parsed(spec: Any) -> dict[str, Any]:
-    """A spec's name and arguments; none of what is no spec."""
+    """Return a spec's name and arguments; {} if it is not a spec."""
     with contextlib.suppress(ValueError):
         return parsed_spec(spec)
     return {}
 
 
 def _parts(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The policies of a mixture."""
+    """Return the policies of a mixture."""
     found = (_parsed(value) for name, value in spec.items() if name not in ("name", "weights", "per"))
     return [each for each in found if each]
 
@@ -284,7 +284,7 @@ def _whose(spec: Mapping[str, Any]) -> str:
 
 
 def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
-    """A policy in words."""
+    """Describe a policy."""
     name = spec.get("name")
     if not deep:
         return "another model"
@@ -312,12 +312,12 @@ def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
 
 
 def _limits(spec: Mapping[str, Any]) -> list[str]:
-    """How far an engine looks."""
+    """Describe the limits of an engine's search."""
     return [limit_words(f"{name}={spec[name]}") for name in ("nodes", "depth") if name in spec]
 
 
 def _rating(spec: Mapping[str, Any]) -> str:
-    """The rating of people, where a spec, which may come from anywhere, has one."""
+    """Return the rating of people in a spec, which may come from anywhere."""
     if "engine" in spec:
         return "as an engine says"
     with contextlib.suppress(TypeError, ValueError, OverflowError):
@@ -336,7 +336,7 @@ def _engine_words(spec: Mapping[str, Any], engine: str) -> str:
 
 
 def _engines_words(specs: Sequence[Mapping[str, Any]], engine: str) -> str:
-    """Several engines that differ in how far they look and how they choose."""
+    """Describe several engines that differ in their limits and temperatures."""
     limits = dict.fromkeys(limit for spec in specs for limit in _limits(spec))
     drawn = dict.fromkeys(str(spec["r"]) for spec in specs if "r" in spec)
     who = ", ".join(filter(None, (engine or "an engine", " or ".join(limits))))
@@ -356,17 +356,17 @@ _MOVE = 4  # characters; no opening has a promotion
 
 
 def opening_name(board: chess.Board) -> str | None:
-    """Code and name of the opening at a position, such as "B33 Sicilian Defense: Lasker-Pelikan Variation".
+    """Return code and name of a position's opening, such as "B33 Sicilian Defense: Lasker-Pelikan Variation".
 
-    By lichess's list of names (vendor/chess-openings, CC0), whatever the order of moves.
+    The source is lichess's list of names (vendor/chess-openings, CC0), whatever the order of moves.
 
-    None where the list has no name for it: then the game's opening is that of the last position with one.
+    Return None if the list has no name for it: then the game's opening is that of the last position with one.
     """
     return _openings().get(_position(board))
 
 
 def opening_of(start: chess.Board, history: Sequence[chess.Move]) -> str:
-    """The opening of a line: that of its last position with a name; "" where none has one."""
+    """Return the opening of a line: that of its last position with a name; "" if none has one."""
     board, found = start.copy(stack=False), opening_name(start)
     for move in history:
         board.push(move)
@@ -376,7 +376,7 @@ def opening_of(start: chess.Board, history: Sequence[chess.Move]) -> str:
 
 @functools.cache
 def _openings() -> Mapping[Hashable, str]:
-    """Of several entries that come to a position, the first one by its moves counts."""
+    """Read the list of openings; of several entries for a position, the first one by its moves counts."""
     path = pathlib.Path(__file__).parent / "vendor" / "chess-openings" / "openings.tsv"
     board, names = chess.Board(), dict[Hashable, str]()
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -390,6 +390,6 @@ def _openings() -> Mapping[Hashable, str]:
 
 
 def _position(board: chess.Board) -> Hashable:
-    """Where the pieces stand, and who is to move: so much tells openings apart, and an EPD takes longer."""
+    """Return a key of pieces and side to move: enough to distinguish openings, and faster than an EPD."""
     pieces = (board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings)
     return *pieces, board.occupied_co[chess.WHITE], board.turn
