@@ -1,6 +1,6 @@
 """Best equilibria, and refining subgames by regret minimization up to Huge.
 
-Times in seconds are told beside what the paper and the issue ask for; they are of one core of this machine.
+Times in seconds are shown beside their targets; they are of one core of this machine.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Depth-first search, on Connect Four from the start. OpenSpiel's `alpha_beta_search` needs a value function for
 positions at the horizon; both sides get the same one: the lines still open to each player (about 5
 microseconds), and, for information, a constant. Answers must be equal: the value, and the move's own value.
-How much of the ratio comes from where is told by rows for plain alpha-beta (the same positions as
+How much of the ratio comes from where is shown by rows for plain alpha-beta (the same positions as
 OpenSpiel's), with the middle columns first, with a transposition table and iterative deepening too, and with
 principal variation search. Then nodes of all variants on the named games, plain minimax too, which visits
 every position; all must give the same value.

@@ -17,9 +17,9 @@ what comes back. `UnderWay` sends tasks, a few for each worker, and sees to it t
 * **A worker dies between a task's end and the fetching of its result.** Dask has the result made again, and
   whoever asks for it waits until it is there, for ever if no worker can make it. So nothing is fetched that
   is not there, and the caller looks at the cluster meanwhile.
-* **A worker has a result and says nothing.** After a minute the task is sent again, as after a death.
+* **A worker has a result and does not report it.** After a minute the task is sent again, as after a death.
 * **Nobody has a task.** All workers that could make it are dead and came again as others, or a scheduler that
-  was busy gave up the message by which the task came. Nobody is told of that. So where nothing comes, the
+  was busy gave up the message by which the task came. Nobody is notified. So where nothing comes, the
   scheduler is asked what workers have, and whatever is missing there for some seconds is sent again.
 
 A task that is made twice changes nothing, since its result is the same.
@@ -78,7 +78,7 @@ _NOT_THERE = ("pending", "lost")  # Dask's words for what is to be made, or to b
 # A worker that died is started again; on a busy machine that may take more than the 15 s after which Dask
 # gives it up.
 _PATIENT = {"distributed.deploy.lost-worker-timeout": "1 hour"}
-# Workers are the client's to end, not the terminal's; what they say of tasks that are given up, and of a
+# Workers are the client's to end, not the terminal's; what they print about tasks that are given up, and of a
 # scheduler that has just gone, is no news.
 _SETUP = """import logging, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -90,8 +90,8 @@ _CLUSTER = re.compile(rf"{_ADDRESS.pattern}|(?!local:).*\.json|local:[1-9][0-9]{
 _FILE_SECONDS = 10.0  # until a scheduler that is starting has written its file
 _T = TypeVar("_T")
 _quiet_lock = threading.Lock()
-_quiet_clients = 0  # that want Dask to tell warnings only; they may end in any order
-_own_levels: list[int] = []  # of what is told where there are none
+_quiet_clients = 0  # that want Dask to log warnings only; they may end in any order
+_own_levels: list[int] = []  # the level of logs where there are none
 
 
 def _cluster(cluster: Any, name: str) -> str:
@@ -134,7 +134,7 @@ def cluster_client(cluster: Cluster, *, startup_seconds: checks.Seconds = 60.0) 
         address: Any = closing.enter_context(_local(cluster, startup_seconds)) if local else None
         try:
             address = address or _address(cluster, startup_seconds)
-            # Dask's own limits leave out a scheduler that says nothing.
+            # Dask's own limits leave out a scheduler that does not answer.
             most = startup_seconds + ANSWER_SECONDS
             client = closing.enter_context(_in_time(lambda: Client(address, timeout=startup_seconds), most))
         # UnicodeError: a host that is none; TypeError: tls:// without certificates.
@@ -146,7 +146,7 @@ def cluster_client(cluster: Cluster, *, startup_seconds: checks.Seconds = 60.0) 
             ) from error
         try:
             yield client
-        except KeyboardInterrupt:  # what is closed in the middle of its work has much to say
+        except KeyboardInterrupt:  # clients closed in the middle of their work log much
             quiet(logging.CRITICAL)
             raise
 
@@ -258,10 +258,10 @@ def asked(client: Any, cluster: str, question: Callable[[], Any], seconds: float
         cluster: its name.
         question: calls one of the client's methods; it runs in the client's event loop, where these give what
             can be awaited.
-        seconds: how long to wait. None: `ANSWER_SECONDS`.
+        seconds: the time to wait. None: `ANSWER_SECONDS`.
 
     Raises:
-        ConnectionError: the scheduler is gone, or says nothing for so long.
+        ConnectionError: the scheduler is gone, or does not answer for so long.
     """
     limit = ANSWER_SECONDS if seconds is None else seconds
 
@@ -299,7 +299,7 @@ def once_there(count: Callable[[], int], cluster: str, seconds: float) -> int:
 def _warnings_only() -> Iterator[Callable[[int], None]]:
     """Show only Dask's warnings: it reports each worker that comes and each task that is given up.
 
-    Yields what sets the level of what is told.
+    Yields a setter of the log level.
     """
     global _quiet_clients
     loggers = [logging.getLogger(name) for name in ("distributed", "tornado.application")]
@@ -429,10 +429,10 @@ class _Sent:
     """A task under way.
 
     Attributes:
-        purpose: what the task is for, which comes back with its result.
+        purpose: the task's purpose, which comes back with its result.
         send: makes Dask's future of it.
         future: Dask's, of the last time that the task was sent.
-        deaths: how often Dask gave it up, or its result did not come.
+        deaths: the number of times that Dask gave it up, or its result did not come.
     """
 
     purpose: Any

@@ -143,7 +143,7 @@ def _serve(search_seconds: float) -> None:
         print(child, flush=True)
         try:
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-        except KeyboardInterrupt:  # the group of the run is not told
+        except KeyboardInterrupt:  # the group of the run does not get the signal
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL)
             raise

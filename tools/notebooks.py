@@ -2,7 +2,7 @@
 
   python -m tools.notebooks [name ...]
 
-Cells of a notebook share one namespace, in order. A cell says what it prints, and shows the value of its last
+Cells of a notebook share one namespace, in order. A cell shows what it prints, and the value of its last
 expression: as text, as HTML where it has some, and as a picture where it is matplotlib's axes. The tests run
 them again, and compare texts.
 """

@@ -3,7 +3,7 @@
     python -m tools.readers
 
 runs each reader on good and on hostile files, uses what it read as users do, and prints what it did to the
-machine beside reading: JSON, by reader, of audit events. `tests/test_trust.py` says what may come out.
+machine beside reading: JSON, by reader, of audit events. `tests/test_trust.py` checks what may come out.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ class Reader:
     covers: the public functions that it calls with the file.
     good: files that are read.
     use: reads a file of a folder, and works with what came of it.
-    name: of the file; its suffix says how fuzzing changes it.
-    words: what means something to whoever reads it.
+    name: of the file; its suffix determines how fuzzing changes it.
+    words: tokens that have a meaning to the reader.
     more: hostile files, beside those that are made of the last good one by its kind.
     """
 
@@ -385,7 +385,7 @@ def _scouted(path: pathlib.Path) -> object:
 
 
 def _sparred(path: pathlib.Path) -> object:
-    """Return the games of whoever plays in a file, against whom both sides prepare."""
+    """Return the games of a file's player, against whom both sides prepare."""
     games = SparringGames.read(path, next(iter(pgn_names(path)), "B"))
     return [games.against(prep.PreparationSettings(player=player)) for player in (0, 1)]
 
@@ -534,7 +534,7 @@ def main(step: int = 1) -> None:
             with tempfile.TemporaryDirectory(dir=name) as folder:
                 _run(reader, inputs[key][0][0], pathlib.Path(folder))
         watch = Audit(pathlib.Path(name))
-        # Engines are looked for by `shutil.which`, which no audit event tells of.
+        # Engines are looked for by `shutil.which`, which no audit event reports.
         shutil.which = lambda command, *_, **__: watch.events.append(  # type: ignore[assignment]
             ("audit", "which", str(command))
         )

@@ -12,7 +12,7 @@ For one player, a sequence s of the trunk goes on in subgame j in two ways:
 - The *bundle* (s, j) consists of the leaves in j at which the player's last sequence is still s, because a
   move of the opponent in j has ended the game. The paper has no word for them.
 
-Bounds are about these or their sums, in the words of linear programs (`bounds` below says which):
+Bounds are about these or their sums, in the words of linear programs (`bounds` below names which):
 
 - A *row* is a head, a bundle, or all of subgame j after s; which of them is decided by the kind of bounds.
   The value of following there has a lower bound.

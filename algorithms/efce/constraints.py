@@ -130,7 +130,7 @@ class Units(NamedTuple):
 
     Attributes:
       center: float64[2], for each player the utility that is 0 there.
-      scale: float64[2], how much utility is 1 there.
+      scale: float64[2], the utility that is 1 there.
     """
 
     center: npt.NDArray[np.float64]
@@ -230,7 +230,7 @@ class NormalizedConstraints(NamedTuple):
 
     Attributes:
       sides: Each player's.
-      units: What they are measured in.
+      units: Their units.
     """
 
     sides: tuple[PlayerConstraints, PlayerConstraints]

@@ -252,10 +252,10 @@ AnyBlueprint = Annotated[Blueprint, checks.Check(lambda value, name: check_bluep
 @public
 @dataclasses.dataclass(frozen=True, eq=False)
 class CorrelationPlan(Result):
-    """A point of Xi: whoever has a plan can rely on that.
+    """A point of Xi, which is checked when it is made.
 
     Attributes:
-      pairs: What it is indexed by.
+      pairs: Its index.
       xi: float64[pairs], probabilities that both sequences are recommended, as an array that cannot be
         written to: the given one where that is so already, else a copy.
 
@@ -379,8 +379,8 @@ class _Sums(NamedTuple):
       number, size: The number of sums in the block, and of entries in each.
       start: The first sum's first entry.
       stride, next_sum: From an entry to the next one of its sum, and to the next sum's.
-      source, next_source: What the first sum must be, in the block of the player's set before; and from there
-        to what the next one must be.
+      source, next_source: The entry that the first sum must equal, in the block of the player's set before;
+        and the step to the next one.
     """
 
     block: np.ndarray
@@ -444,7 +444,7 @@ class ProductBlueprint:
     """Two players who move independently.
 
     Args:
-      behavior: what each does at its information sets.
+      behavior: each player's behavioral strategy.
       name: for messages.
     """
 

@@ -143,11 +143,11 @@ def efce_lp(
     Args:
       game: two players, perfect recall, no chance that makes triangles; utilities of any sum. By its name or
         its file, as for `solve`, itself, or walked already.
-      objective: what to maximize: "welfare", "smaller" (of both utilities), a player, 0 or 1, or a pair of
-        weights.
+      objective: the quantity to maximize: "welfare", "smaller" (of both utilities), a player, 0 or 1, or a
+        pair of weights.
       notion: "efce", extensive-form correlated equilibria; "efcce", coarse ones; "nfcce", normal-form coarse
         ones; see `exploitability`.
-      floors: what each player must have at least; none by default.
+      floors: the least utility of each player; none by default.
       time_limit: seconds for walking the game, building the program and solving it.
       vertex: go on to a vertex, exact but for rounding: certified to 1e-9 and better, in up to three times as
         long.

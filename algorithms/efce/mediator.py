@@ -28,7 +28,7 @@ class Mediator(Shown):
     Args:
       game: holds the information sets that play can come to: all of the game, or as much as `blueprint` is
         for.
-      blueprint: what to recommend from.
+      blueprint: the source of recommendations.
       seed: of the draws.
       refine: called with each state that is asked about; returns the part of the game and the plan to go on
         with, or None to go on as before. The new plan must have the old one's entries at what has been
@@ -102,7 +102,7 @@ class Mediator(Shown):
     def recommend(self, state: Any) -> int | None:
         """Return an action for the player to move, drawn from `probabilities`; None where they are None.
 
-        Who asks again gets the same: another draw would say more than the plan does.
+        Asked again it gives the same action: another draw would reveal more than the plan does.
 
         Raises:
           ValueError: as `probabilities`.

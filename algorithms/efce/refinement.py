@@ -50,7 +50,7 @@ class Refinement(Result):
     """A refined subgame.
 
     Attributes:
-      problem: What was refined.
+      problem: The problem that was solved.
       plan: On the trunk, where it is the blueprint, and the subgame.
       welfare, blueprint_welfare: Of the subgame's leaves.
       seconds: Wall-clock.
@@ -109,7 +109,7 @@ class PlanProgram:
     """A problem's program, to which an objective and more rows can be added, and the plans that solve it.
 
     Attributes:
-      problem: What it is about; `normalized` is the same in the program's units, `units`.
+      problem: The refinement problem; `normalized` is the same in the program's units, `units`.
       steps: That write its plans.
       program: Under construction.
       inside: The pairs that its first columns stand for. column: int64[pairs], -1 in the trunk.
@@ -120,9 +120,9 @@ class PlanProgram:
         """Build the program; refuse one that takes more memory than there may be.
 
         Args:
-          problem: what to build the program of.
+          problem: the problem to build the program of.
           clock: of the time limit.
-          notion: what a trigger is; where all of the game is one subgame.
+          notion: the notion of a trigger; where all of the game is one subgame.
         """
         pairs = problem.blueprint.pairs
         count = pairs.num_in_subgames

@@ -149,7 +149,7 @@ class RegretResolver:
     Attributes:
       constraints: The problem's, normalized.
       steps: The mediator's choices.
-      iterations: How many were done. seconds: what they took.
+      iterations: Their number so far. seconds: Their time.
       regret, share, xi, total, gradient: float64 or float32[pairs], the mediator's: regrets and next
         shares of the entries that are shares of others, the last plan, the weighted sum of all, and what
         entries were worth last.

@@ -66,7 +66,7 @@ class Resolving:
       names: Of the subgames.
       trunk: The blueprint on the trunk.
       counts: Of relevant pairs.
-      game: What all subgames are held in, None if they are held one at a time.
+      game: The game that holds all subgames, None if they are held one at a time.
       refined: The refined subgame whose subgames these are, None for subgames of a game.
     """
 
@@ -259,7 +259,7 @@ def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: _Refinement
 
     Args:
       game: held whole, with the subgames that were refined.
-      blueprint: what was refined.
+      blueprint: the plan that was refined.
       refinements: at most one for each subgame.
 
     Raises:

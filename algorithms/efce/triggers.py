@@ -221,8 +221,8 @@ def exploitability(plan: CorrelationPlan, notion: Notion = "efce") -> Exploitabi
 
     Args:
       plan: the plan.
-      notion: when a player decides whether to follow: after it was told its move ("efce", extensive-form
-        correlated equilibria), at an information set before it is told ("efcce", coarse ones), or before the
+      notion: when a player decides whether to follow: after it has heard its move ("efce", extensive-form
+        correlated equilibria), at an information set before it hears it ("efcce", coarse ones), or before the
         game ("nfcce", normal-form coarse ones).
 
     Raises:

@@ -12,7 +12,7 @@
 **Favorable** tie-breaking has a maximum. With **static** and **adversarial** tie-breaking there is in
 general only a supremum: the best strategy would leave the follower with a tie that is then broken against the
 leader, and one as near to it as asked for (`delta`) has to be taken. How plans of the follower are searched
-is said in `plan_search`, how types stand side by side in `instance`, and where no search is needed in
+stands in `plan_search`, how types stand side by side in `instance`, and where no search is needed in
 `options`.
 
 Whatever is found is played by `evaluate_against_lookahead`, against each type.
@@ -139,12 +139,12 @@ def commit_against_lookahead(
       rational_player: 0 or 1; the other one has limited lookahead.
       lookahead: k >= 1, in moves, Nature's included.
       evaluation: h, the limited player's evaluation function; asked of leaves too.
-      tie_breaking: how the limited player picks of its optimal actions: "favorable" to the rational player,
+      tie_breaking: the limited player's choice among its optimal actions: "favorable" to the rational player,
         "static" (by `order`), or "adversarial".
       order: for "static" only, `(information state, actions) -> actions`, the preferred one first; by default
         as the game lists them.
-      delta: how near `value` is to come to `supremum`, where it is not attained. Ties are told apart to
-        `TIE_TOLERANCE`, which may leave more; the result's `delta` says how much there is.
+      delta: how near `value` is to come to `supremum`, where it is not attained. Ties are distinguished to
+        `TIE_TOLERANCE`, which may leave more; the result's `delta` gives the amount.
       time_limit: seconds for the mixed-integer programs; a result with `optimal` False comes back if it ends
         them.
 
@@ -173,8 +173,8 @@ def commit_against_types(
     Args:
       game: two players, sequential, perfect recall, explicit chance; any utilities.
       rational_player: 0 or 1; the other one has limited lookahead.
-      types: what the follower may be, one at least.
-      weights: how probable each type is, positive; they need not sum to 1. None: all alike.
+      types: the follower's possible types, at least one.
+      weights: the types' probabilities, positive; they need not sum to 1. None: all equal.
       objective: "mean", what is earned on average by `weights`, or "worst", what is earned against the type
         that leaves least, which needs no weights.
       delta: as in `commit_against_lookahead`, of the objective.

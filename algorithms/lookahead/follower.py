@@ -71,7 +71,7 @@ TIE_TOLERANCE = 1e-9
 
 
 def check_own(value: Any, game: pyspiel.Game, name: str) -> None:
-    """Refuse a policy or an evaluation function that says that it is another game's, and a class of them.
+    """Refuse a policy or an evaluation function of another game, and a class of them.
 
     Raises:
       ValueError: it is.
@@ -91,7 +91,7 @@ class FollowerType:
     Attributes:
       lookahead: k >= 1, in moves, Nature's included.
       evaluation: h, its evaluation function; asked of leaves too.
-      tie_breaking: How it picks of its optimal actions: "favorable" to the rational player, "static" (by
+      tie_breaking: Its choice among its optimal actions: "favorable" to the rational player, "static" (by
         `order`), or "adversarial".
       order: For "static" only, the preferred action first; None goes by the game's.
     """
@@ -331,7 +331,7 @@ class _LookaheadWalk:
     def expect(self, histories: _Histories, seen: list[float]) -> float:
         """Return the most that the follower can hope for, over its plans inside the lookahead.
 
-        histories: those that may be the true one, given what the follower has seen.
+        histories: the possible true ones, given what the follower has seen.
         seen: |h| of what it looks at is added here.
         """
         total = []

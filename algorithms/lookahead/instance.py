@@ -53,7 +53,7 @@ class Instance:
       sets: The follower's information sets, by number.
       origin: int[follower's information sets], which of the game's each one is; 0 where types are told apart.
       options: Theirs, by (information set, number of the option).
-      unit: What the leader's utilities are multiplied with here, see `SequenceForm.normalized`.
+      unit: The factor of the leader's utilities here, see `SequenceForm.normalized`.
       payoff: For each of its sequences, {leader's sequence: chance times the leader's utility, summed over
         leaves}.
       most, least: The leader's greatest and least utility at leaves.

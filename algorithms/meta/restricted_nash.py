@@ -58,8 +58,8 @@ class RestrictedNash(Result):
       against_model: Utility against the model, less the player's penalties.
       against_best: Utility against the rival's best preparation, less the player's penalties, plus the
         rival's.
-      strategy: What the player memorizes.
-      rival: What the player meets: with probability p at least, nothing is memorized.
+      strategy: The player's strategy.
+      rival: The rival's strategy: with probability p at least, nothing is memorized.
       gap: No strategy has a value that is greater by more, by a best response to `rival`; 0 up to rounding.
     """
 

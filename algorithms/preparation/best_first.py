@@ -36,7 +36,7 @@ What is chosen by estimates is chosen for their errors, too. So somebody may loo
 who would be too slow for all that is looked at (`check`). At each position of the best set its menu takes the
 place of sigma_pre's, and its value that of the evaluator; so it does with values where lines leave the set
 most often, at twice as many positions as the set has entries. The most reached ones come first, a quarter of
-them at once, since they say whether the rest is worth a look. That is done whenever nothing promises anything
+them at once, since they show whether the rest is worth a look. That is done whenever nothing promises a gain
 at a price, before it falls: what follows then grows from what is sound, and little has to be given up. The
 last quarter of the evaluations comes between looks at the best set. Menus are asked for at one and a half
 times as many positions as the budget has; then the best set of these is taken, and its ends are valued until
@@ -118,11 +118,11 @@ def best_first_precomputation(
 
     Args:
       game: two players, zero or constant sum, perfect information.
-      sigma_pre: what the player can memorize, a policy or a `Menu`; one, or a pair.
-      sigma: what is computed during play; one policy, or a pair. The player's own is not asked.
-      penalty: lambda. With a budget it only says how far is looked at most.
+      sigma_pre: the player's candidate moves, a policy or a `Menu`; one, or a pair.
+      sigma: the policies during play; one, or a pair. The player's own is not asked.
+      penalty: lambda. With a budget it only sets the search depth.
       player: 0 or 1.
-      evaluator: what stopping is worth: a function from a state to player 0's utility, or an object with
+      evaluator: the value of stopping: a function from a state to player 0's utility, or an object with
         `evaluate_batch(states)`. Its values count as exact, and intervals hold for these values.
       gap: stop when upper - lower is at most this.
       order: "certified" or "optimistic", see `ORDERS`.
@@ -132,8 +132,8 @@ def best_first_precomputation(
         position by `position_key`, on whichever levels it stands. Histories of a position then share the
         entry and the evaluation.
       check: (sigma_pre, evaluator) of somebody who looks deeper, at what was found only: see the module.
-      batch: how many nodes are worked on at once, for engines that search in parallel. A smaller batch wastes
-        fewer evaluations.
+      batch: the number of nodes worked on at once, for engines that search in parallel. A smaller batch
+        wastes fewer evaluations.
       max_evaluations: stop after so many evaluations, with the interval that has been reached by then.
       position_key: states of one level with equal keys have the same evaluation and policies.
       min_probability: probabilities below this are set to zero and the rest renormalized.

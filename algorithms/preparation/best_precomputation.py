@@ -18,9 +18,9 @@ take the place of the penalty. These are solved by
     position             of one entry     `position_prices`            `position_programs`: a closure
     position             of several       `position_programs`: entries that information states share
 
-A plan says what to learn first, and what then. The best sets of each size need not contain each other; where
+A plan is an order of learning. The best sets of each size need not contain each other; where
 menus have one entry, those do at which the memory frontier bends. Each step extends what is known already as
-well as possible, and says what the best set of that size would have been worth. It looks no further than
+well as possible, and gives the value of the best set of that size. It looks no further than
 itself; another first book might make a better second one.
 
 Source: `precomputation`, Algorithm 1 and Theorem 3; leaves' values: `precomp_games.policies.leaf_values`.
@@ -74,29 +74,29 @@ class BestPrecomputation(Result):
       player: 0 or 1.
       penalty: lambda, the utility that each memorized information state costs, or each position.
       value: utility - penalty * paid, the most that any memorization set has.
-      paid: How many penalties that is, and what a budget counts: `size`, or with a price per position
+      paid: The number of penalties paid, which a budget counts: `size`, or with a price per position
         `num_positions`, each with its weight in the tree. What is known already costs nothing.
       utility: Base-game utility of playing the book, without the penalty. It is what is really earned as far
         as the tree's values are what play is worth after the book.
       unprepared: The same without any book, u^sigma. Under stop_value="evaluate" it is the evaluation of the
         player's first histories.
       size: |S|, in information states (histories where information is perfect).
-      num_positions: How many distinct positions S has by the tree's `position_key`, or by the keys that were
-        given as `price`; `size` where there are none.
-      memorization_set: int32[size], what is memorized, increasing: entries' numbers in the tree, which are
-        information states' where every menu has one entry.
+      num_positions: The number of distinct positions of S by the tree's `position_key`, or by the keys that
+        were given as `price`; `size` where there are none.
+      memorization_set: int32[size], the memorized entries, increasing: entries' numbers in the tree, which
+        are information states' where every menu has one entry.
       reach, gain, net_gain: float64[size], see `MemorizedState`.
       advantage: float64[E], `StrategyValue.advantage` of memorizing an entry and what is best after it, at
         `penalty`, or at what one information state more is worth within the budget. Alternatives are compared
         by it.
-      work: How many histories and information states the pass went over.
+      work: The numbers of histories and information states in the pass.
       budget: The budget that was given, in information states; None where the penalty counted.
       truncation_loss: With a budget, how much more utility a set of the whole game can have than the best one
         on the tree, which was cut; 0 if nothing was cut. It falls with the penalty that the tree is
         expanded for.
       upper: No set on the tree is worth more (within the budget, no utility is greater). It is `value` where
         the answer is exact; where an integer program was stopped, it is above.
-      price: What was paid for: "infosets" or "positions".
+      price: The unit that was paid for: "infosets" or "positions".
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)
@@ -144,7 +144,7 @@ class BestPrecomputation(Result):
         """Return a policy of the base game: the book where it reaches, sigma off it and for the opponent.
 
         Args:
-          sigma: what the players compute during play, one or a pair; by default what the tree was
+          sigma: the players' policies during play, one or a pair; by default what the tree was
             expanded with (a tree that was loaded from a file has none).
 
         Raises:
@@ -177,17 +177,17 @@ def best_precomputation(
         a tree that was expanded with truncate="none". With menus, those that share a price share the entry,
         too (its number in the menu).
       budget: find the best set of at most so many information states, or positions, which then cost nothing.
-        The answer is exact on the tree, and its `truncation_loss` says what the tree may have cut. None: each
+        The answer is exact on the tree; its `truncation_loss` bounds what the tree has pruned. None: each
         costs the tree's penalty.
       keep: numbers of entries that are known already, one of an information state. They cost nothing, with a
         price per position nor does anything else at their positions, and the set has them wherever it comes
         to them, for better or worse. A tree keeps what is known, however seldom it is reached, if it was
         expanded with `weight`.
-      opponent: what the other player does in the meta-game: a `MetaStrategy` on this tree, for instance one
+      opponent: the other player's strategy in the meta-game: a `MetaStrategy` on this tree, for instance one
         side of an equilibrium. None: it plays its sigma and memorizes nothing. What the opponent pays for
         memorizing is not in the result.
       time_limit: seconds after which an integer program is stopped. There is one for a price per position,
-        with menus, or for a budget at which the frontier does not bend; `upper` then says how good the set
+        with menus, or for a budget at which the frontier does not bend; `upper` then bounds how good the set
         is. None: it is solved.
     """
     decisions = Decisions.against(tree, player, opponent, price=price, keep=keep)
@@ -461,9 +461,9 @@ def precomputation_plan(
     Args:
       tree: see `best_precomputation`.
       player: 0 or 1.
-      budgets: how much is learned by each step, growing: 10, 20, 50 is 10 at first, then 10 more, then 30.
+      budgets: the total learned by each step, growing: 10, 20, 50 is 10 at first, then 10 more, then 30.
       price: see `best_precomputation`; with a price per position, menus must have one entry.
-      keep: what is known at the start, see there.
+      keep: the entries known at the start, see there.
       time_limit: seconds after which each integer program is stopped, see there.
 
     Returns:

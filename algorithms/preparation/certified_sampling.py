@@ -80,8 +80,8 @@ def certified_precomputation(
 
     Args:
       game: two players, zero or constant sum, perfect information.
-      sigma_pre: what the player can memorize, a policy or a `Menu`; one, or a pair.
-      sigma: what is computed during play, and what roll-outs are played with; one policy, or a pair.
+      sigma_pre: the player's candidate moves, a policy or a `Menu`; one, or a pair.
+      sigma: the policies during play, and of roll-outs; one, or a pair.
       penalty: lambda.
       player: 0 or 1.
       epsilon: stop when upper - lower is at most this, in utility.

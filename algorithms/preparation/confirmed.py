@@ -13,7 +13,7 @@ is to choose among, the more a preparation promises and the less it keeps. So he
    the opponent has one reply everywhere, a set is one line, and there are many small rounds.
 
 3. The last set is fixed, and played from its stops, in proportion to reach, in games that teach nothing any
-   more. They say what the set is worth. The estimates V serve as control variate: the promise is
+   more. They estimate the set's value. The estimates V serve as control variate: the promise is
 
        what lines that end inside the set are worth
        + sum over stops of reach V
@@ -22,9 +22,9 @@ is to choose among, the more a preparation promises and the less it keeps. So he
    which is unbiased, whatever V is, since V, the set and the number of games are fixed before the first of
    them, but for being cut at the ends of the range of utilities. A rule that ends at the first hundred with
    a small enough standard error ends where luck has been good: near the best utility it promised 0.003 too
-   much, and 1.96 such standard errors held the truth in 0.78 of samples in place of 0.95. V says how many
+   much, and 1.96 such standard errors held the truth in 0.78 of samples in place of 0.95. V tells how many
    games the wanted precision takes, since a game from where V is the mean has no more variance than
-   (V - least) (most - V) around it. Where V is wrong the error is another one, which `standard_error` says.
+   (V - least) (most - V) around it. Where V is wrong the error differs, and `standard_error` gives it.
 
    The standard error is that of a mean of independent games. It is 0 where all of them are alike, so the
    interval has two games of each end added (`mean_interval`): it holds the truth in 0.95 to 0.985 of samples,
@@ -115,7 +115,7 @@ class PlayedValues:
     Attributes:
       prior_games: n0.
       inherited: rho.
-      doubt: How many standard deviations are taken off an estimate; negative, for hope: added.
+      doubt: The standard deviations taken off an estimate; negative, for hope: added.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class PlayedValues:
     def deviation(self, value: float, games: int) -> float:
         """Return the standard deviation of the value of a position so evaluated, after so many games.
 
-        As if a Beta distribution were behind it: a guess, which says where to play, and what to doubt.
+        As if a Beta distribution were behind it: a guess, which directs where to play and what to doubt.
         """
         spread = max((value - self._low) * (self._high - value), 0.01 * (self._high - self._low) ** 2)
         return math.sqrt(spread / (self.prior_games + games + 1.0))
@@ -221,7 +221,7 @@ class Round:
       penalty: That it is best at.
       size: Of the set.
       expected: Its utility by estimates, before these games.
-      games: How many.
+      games: The number of games.
       predicted: Mean estimate of the stops that they were played from, NaN without games.
       scored: Their mean score. Where it is lower than predicted, the set was picked for errors.
     """
@@ -240,14 +240,15 @@ class ConfirmedPrecomputation(Result):
 
     Attributes:
       preparation: The set. Its gains and its bounds are those of posterior means, which are taken for exact
-        there: a `confidence` of 1 says nothing of the true values. `promise` and `interval` speak of these.
+        there: a `confidence` of 1 proves nothing about the true values. `promise` and `interval` estimate
+        these.
       promise: Expected utility with the set, penalties not taken off, by games that had no part in choosing
         it.
-      standard_error: Of the promise, from these games; near the best utility `interval` says more.
+      standard_error: Of the promise, from these games; near the best utility `interval` is more reliable.
       interval: Of 95 %, for what the promise estimates.
       games: That the promise was estimated from.
       unprepared: Expected utility without any preparation, by estimates.
-      stops: Where lines leave the set, the most reached first.
+      stops: The positions where lines leave the set, the most reached first.
       rounds: The sets of the penalties before, in order.
     """
 
@@ -290,25 +291,25 @@ def confirmed_precomputation(
 
     Args:
       game: two players, zero or constant sum, perfect information.
-      sigma_pre: what the player can memorize, a policy or a `Menu`; one, or a pair.
-      sigma: what is computed during play, one policy or a pair; both sides play it in the games.
+      sigma_pre: the player's candidate moves, a policy or a `Menu`; one, or a pair.
+      sigma: the policies during play, one or a pair; both sides play it in the games.
       penalty: lambda.
       player: 0 or 1.
-      evaluator: what stopping is worth before any game was played: a function from a state to player 0's
+      evaluator: the value of stopping before any game was played: a function from a state to player 0's
         utility, or an object with `evaluate_batch(states)`.
       budget: at most so many entries. With a budget that binds, entries cost nothing, and the penalty only
         says how far is looked. None: each costs lambda, however many.
       games: at most so many teach what stops are worth.
-      promise_games: at most so many say what the final set is worth; 0: the promise is what estimates say,
+      promise_games: at most so many estimate the final set's value; 0: the promise is what estimates say,
         without an interval.
       precision: the standard error that the promise should have. How many games that takes is said by
         estimates, before they are played; a hundred at least.
-      prior_games: how many games an evaluation is worth.
-      inherited: how much of what was learned about a turn holds for the next one, in [0, 1].
+      prior_games: the number of games that an evaluation counts for.
+      inherited: the share of what was learned about a turn that holds for the next one, in [0, 1].
       played: games that teach before any other, such as real ones: the player's turns that each has passed
         since it left what was memorized, in their order, and what it scored, the player's utility; or a score
         for each of these turns.
-      doubt: how many standard deviations are taken off each estimate, so that a stop that many games have
+      doubt: the standard deviations taken off each estimate, so that a stop that many games have
         seen is preferred to one that promises a little more and few have; all values are lower then. Negative
         doubt is hope: a stop that few games have seen is preferred, to learn what it is worth. Hope chooses
         only, and no value that is told has any.
@@ -320,7 +321,7 @@ def confirmed_precomputation(
       min_probability: probabilities below this are set to zero and the rest renormalized.
       seed: of the games. Nothing else is random, and what policies do in parallel changes nothing.
       enough: asked now and then whether to look no further. Then nothing more is looked at or taught, and
-        games say what the best set so far is worth.
+        games estimate the best set so far.
       improved: called with the best set so far, by estimates, whenever there are an eighth more evaluations,
         and with the last one before games say what it is worth. It changes nothing of what is found.
 

@@ -75,7 +75,7 @@ class Treeplex(NamedTuple):
       owner: int8[m], whose each information state is, -1 for nobody's.
       first_entry: int32[m + 1], where the entries of each begin.
       previous: int32[m], the owner's entry before each, -1 for none.
-      player: Whose problem it is.
+      player: The player whose problem it is.
       stop: float64[m].
       after: float64[E + 1], of entry e at e + 1; of what comes before the first information state at 0.
       may_stop: Whether it may memorize nothing.
@@ -97,7 +97,7 @@ class Decisions(Shown):
     What belongs to the other player is 0.
 
     Attributes:
-      forest: What was summed up, mostly a `HistoryTree`.
+      forest: The forest that was summed up, mostly a `HistoryTree`.
       player: 0 or 1, whose decisions these are.
       reach: float64[m], probability of coming to I, by sigma_pre and against the opponent.
       stop: float64[m], see above.

@@ -60,7 +60,7 @@ class AdvantageLines(Result):
       v: The advantage, in the player's own base-game utility.
       histories: int32[k], the lines, indices of the tree, the likeliest first.
       reach: float64[k], probability of coming there by sigma_pre, positive and falling.
-      worth: float64[k], what stopping there is worth, at least v.
+      worth: float64[k], the value of stopping there, at least v.
     """
 
     v: float
@@ -91,7 +91,7 @@ class AdvantageSet(Result):
     Attributes:
       v: The advantage that it was made for.
       epsilon: The loss that it was made for.
-      lines: How many of the likeliest advantage lines it leads to.
+      lines: The number of the likeliest advantage lines that it leads to.
       size: |S|.
       memorization_set: int32[size], indices of information states, increasing.
       utility: The exact utility, on the tree, of playing it against the opponent.

@@ -5,7 +5,7 @@ values are kept along the paths that change. What is taken of all that is open i
 knapsack on the tree (`frontier`), or, where a price is paid for each position, by an integer program in which
 the histories of a position share the price and the entry (`position_programs`).
 
-Where positions have a price, the search is still steered by a price for each history: it says where to look,
+Where positions have a price, the search is still steered by a price for each history: it sets where to look,
 and a set is chosen by position. A position that was taken is known however it comes about. So what is taken
 is followed into those of its histories that were not opened yet, however rare they are, until nothing more
 follows (`follow_known`).
@@ -140,7 +140,7 @@ class BestFirstSearch:
         self._refresh(nodes)
 
     def reprice(self, penalty: float) -> None:
-        """Make each entry cost another penalty, at least the problem's, which says how far can be looked."""
+        """Make each entry cost another penalty, at least the problem's, which sets the search depth."""
         self.tree.price = penalty
         self.revalue()
 
@@ -214,7 +214,7 @@ class BestFirstSearch:
 
         Args:
           budget: the most entries, or positions; None: each costs the price.
-          seconds: how long an integer program may take.
+          seconds: the time limit of an integer program.
           within: positions, by `Node.place`, that may be taken; None: all.
         """
         if self.by_position:
@@ -260,7 +260,7 @@ class BestFirstSearch:
         return True
 
     def correct(self, chosen: Sequence[Node], stops: Sequence[Node], sigma_pre: Any, evaluator: Any) -> None:
-        """Ask somebody who looks deeper about positions, and change the tree by what is said there.
+        """Correct positions by a deeper search, and change the tree accordingly.
 
         Entries that are no longer on the menus of positions go, with all that follows them, and new ones come
         in; what these lead to is evaluated as ever.
@@ -268,8 +268,8 @@ class BestFirstSearch:
         Args:
           chosen: whose menus are asked for, of different positions.
           stops: of which it is asked, besides these, what stopping is worth.
-          sigma_pre: what can be memorized there.
-          evaluator: what stopping there is worth.
+          sigma_pre: the candidate moves there.
+          evaluator: the value of stopping there.
         """
         menus = self.tree.ask_menus(as_batch_menu(sigma_pre, "check"), chosen)
         added: list[Branch] = []
@@ -343,11 +343,11 @@ class BestFirstSearch:
 
         Args:
           chosen: the set.
-          lower: what it is worth.
-          upper: what no set exceeds.
+          lower: its value.
+          upper: an upper bound for all sets.
           priced: whether entries cost something.
           reached: whether the interval is as narrow as was asked for.
-          games: how many were played; None: that is no question.
+          games: the number played; None: not applicable.
         """
         work = {"evaluations": self.evaluations} | ({} if games is None else {"games": games})
         stops = tuple((node.actions(), node.reach, self.stop_value(node)) for node in self.stops(chosen)[0])

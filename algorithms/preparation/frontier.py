@@ -251,8 +251,8 @@ def memory_frontier(
       player: 0 or 1.
       price: what is paid for, see `best_precomputation`. Per position there is a frontier where menus have
         one entry, and from the tree's penalty upwards.
-      keep: what is known already, see there. The sets of the frontier are what there is beside it.
-      opponent: what the other player does in the meta-game: a `MetaStrategy` on this tree, for instance one
+      keep: the entries known already, see there. The sets of the frontier are what there is beside it.
+      opponent: the other player's strategy in the meta-game: a `MetaStrategy` on this tree, for instance one
         side of an equilibrium. None: it plays its sigma and memorizes nothing.
     """
     decisions = Decisions.against(tree, player, opponent, price=price, keep=keep)
@@ -408,8 +408,8 @@ class BudgetChoice:
     Attributes:
       chosen: bool[E].
       utility: Of the set; where it is the frontier's own, as the curve has it.
-      played: What it is worth, penalties aside, and at each information state.
-      best: What Algorithm 1 finds at the slope of the curve, by which alternatives are compared.
+      played: Its value without penalties, and at each information state.
+      best: Algorithm 1's result at the slope of the curve, by which alternatives are compared.
       open: Information states at which more than one choice could matter; 0 where the set is the frontier's
         own.
     """
@@ -471,7 +471,7 @@ def _knapsack(
 
     A table has the least loss at each size, and what was picked for it. Table 0 belongs to what comes before
     the first information states, table e + 1 to entry e, and table E + 1 + I to information state I. Tables
-    stand one after the other in `loss` and `pick`; `start`, `low` and `count` say where a table begins, its
+    stand one after the other in `loss` and `pick`; `start`, `low` and `count` give where a table begins, its
     least size, and how many sizes it has.
 
     Invariants of the pass up, which goes through information states from the last to the first:
@@ -482,7 +482,7 @@ def _knapsack(
     - At each time, table e + 1 has the least loss of distributing each size over those information states
       right after e that are done. It is complete when the information state of e is next, because what
       comes after an entry has larger numbers.
-    - Nothing that was written into `loss` and `pick` is written again. `before[I]` says where the table was
+    - Nothing that was written into `loss` and `pick` is written again. `before[I]` gives where the table was
       that I was joined to, so the pass down can take the joins apart in the opposite order.
 
     Invariant of the pass down: `wanted` of an entry that was reached is the number of entries that its set

@@ -168,7 +168,7 @@ def judge_book(
         menus have one entry, they are information states' numbers.
       own_entries: further entries that the book's owner knows, such as second choices, for the best set of
         the owner's entries.
-      learn: how many states are to be learned next, at most.
+      learn: the most states to be learned next.
     """
     decisions = Decisions.against(tree, player)
     if len(tree.weight):

@@ -66,11 +66,11 @@ class CertifiedPrecomputation(Result):
       menu: The entries that were opened, and nothing elsewhere. `HistoryTree.from_game` makes a tree of them,
         for frontiers and budgets: as `sigma_pre`, with truncate="none" and without a `position_key`, since
         what was opened depends on the history.
-      stops: (actions, reach, what stopping is worth) where lines leave the set, where evaluations say it.
+      stops: (actions, reach, value of stopping) where lines leave the set, where evaluations give it.
       reached: Whether the interval is as narrow as was asked for.
-      work: How many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
+      work: The numbers of "rollouts" or "evaluations", of "opened" nodes, and of "nodes" in all.
       game: The base game.
-      sigma: What each player computes during play; None where it was not given.
+      sigma: Each player's policy during play; None where it was not given.
       trace: (rollouts or evaluations, lower, upper) after each batch.
     """
 
@@ -232,7 +232,7 @@ class Node:
       can_memorize: reach times R is at least lambda.
       opened: Whether its menu is known, and what follows.
       entries: Its menu, once opened; the root has one entry, which costs nothing.
-      stop: What stopping is worth by an evaluation, reach included; NaN before there is one.
+      stop: The value of stopping by an evaluation, reach included; NaN before there is one.
       values: Its bounds, of searches by evaluations.
       place: The number of its position, of searches by evaluations.
     """
@@ -258,10 +258,10 @@ class Branch:
     """An entry of a node's menu, and what follows it.
 
     Attributes:
-      node: Whose entry.
+      node: The node whose entry it is.
       place: Which of its entries.
       row: {action: probability}.
-      known: What lines that end behind it are worth, reach included.
+      known: The value of lines that end behind it, reach included.
       children: The nodes that follow.
       rest: (state, reach) of those that cannot be memorized, where lumped.
       sums: The values of the nodes that follow, added up.
@@ -295,7 +295,7 @@ class PartialTree:
         self.nodes = [self.root]
         self.opened = 0
         self.price = problem.penalty  # of an entry but the root's
-        self.menus: dict[int, list[dict[int, float]]] = {}  # of positions, in place of what sigma_pre says
+        self.menus: dict[int, list[dict[int, float]]] = {}  # of positions, in place of sigma_pre's rows
         self.trace: list[tuple[int, float, float]] = []
         self.root.opened = True
         self.root.entries.append(Branch(self.root, 0, {}))
@@ -398,8 +398,8 @@ class PartialTree:
           confidence: in the interval.
           reached: whether it is as narrow as was asked for.
           work: what was done.
-          penalty: what each entry costs.
-          worth: what memorizing an entry is worth, by which alternatives are compared.
+          penalty: the price of each entry.
+          worth: the value of memorizing an entry, by which alternatives are compared.
           by_position: whether a penalty is paid for each position, by `Node.place`.
         """
         members = sorted(chosen, key=lambda entry: entry[0].node.index)

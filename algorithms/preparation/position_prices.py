@@ -120,7 +120,7 @@ class Closure:
     Attributes:
       chosen: bool[n].
       gain: The sum of its gains.
-      size: How many positions it pays for.
+      size: The number of positions that it pays for.
       upper: No set is worth more; gain - penalty * size but for rounding.
       price: float64[n], how the prices of positions are divided among their nodes.
       left: Nodes that were left to the linear program.
@@ -328,7 +328,7 @@ def _settle(work: _Settling) -> None:
 def _worth(work: _Settling, at_most: bool) -> None:
     """Write `worth`, at least or at most, and `total`, of positions to pay.
 
-    At least: totals are over what can be had now. At most: over all that is open; `num_open` says how much.
+    At least: totals are over what can be had now. At most: over all that is open; `num_open` counts it.
     """
     previous, gain, state, worth = work.previous, work.gain, work.state, work.worth
     below = np.zeros(len(gain) + 1)

@@ -11,7 +11,7 @@ Once the z are fixed, the rest is Algorithm 1. Passes leave it little.
 
 **Budgets**, where menus have one entry. At the sizes where the frontier bends, its own sets are best. Between
 two of them the problem is hard (docs/position_prices.md). As with a price per information state (`frontier`),
-prices y at the slope of the curve say what each choice loses: to take an information state loses at least as
+prices y at the slope of the curve show what each choice loses: to take an information state loses at least as
 much as its ancestors are worth below 0, and to leave one out loses what it is worth. Choices that lose more
 than a guess of how far the best set falls short of the curve are fixed before the program is solved. A set
 that is within the guess is the best one; otherwise the guess grows.
@@ -226,7 +226,7 @@ def _bought(
     begun: _Flags,
     clock: Clock,
 ) -> tuple[ProgramSolution, _Flags]:
-    """Solve the program of what is left; (what HiGHS says, in gains, bool[pairs] what is bought).
+    """Solve the program of what is left; return HiGHS's solution, in gains, and bool[pairs]: bought.
 
     Args:
       gain: float64[n], g of what can be memorized.

@@ -91,16 +91,16 @@ class RobustPrecomputation(Result):
     """The best set against the worst opponent around the model; utilities are `player`'s.
 
     Attributes:
-      tree: What was solved.
+      tree: The tree that was solved.
       player: 0 or 1.
       contamination: float64[n], s at the opponent's turns.
       penalty: lambda, what each entry costs; 0 where there was a budget.
       value: utility - penalty * paid, the most that any memorization set has.
-      utility: What the set is worth against the worst of the opponents, without penalties.
-      nominal: What it is worth against the model itself.
-      unprepared: What no book is worth against the worst for that.
+      utility: The set's value against the worst of the opponents, without penalties.
+      nominal: Its value against the model itself.
+      unprepared: The value of no book against the worst opponent for that.
       size: |S|, with what is known already.
-      paid: How many entries are paid for: `size` without what has weight 0.
+      paid: The number of entries that are paid for: `size` without what has weight 0.
       memorization_set: int32[size], entries, increasing.
       sizes: int64[k], the sizes at which the best utility rises, 0 first: all up to the budget; with a
         penalty those that are worth more at this penalty than all smaller ones, and so all that are best at a

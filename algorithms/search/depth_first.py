@@ -107,10 +107,10 @@ class MinimaxResult(Result):
     """The answer of the deepest search that was finished. Utilities are those of `player`.
 
     Attributes:
-      player: Who is to move at the root.
+      player: The player to move at the root.
       action: Its best move; of equal ones, the first searched (the least action where all scores are
         exact).
-      value: What the root is worth to `player`.
+      value: The root's value to `player`.
       scores: {action: value}. Exact for every move if the search was asked for all scores; otherwise exact
         for the best move, and for the others at least an upper bound.
       upper_bounds: The actions whose score is only an upper bound, at most `value`.
@@ -277,7 +277,7 @@ class _Search:
         self._node_limit = sys.maxsize if budget.nodes is None else int(budget.nodes)
         self._stop_at = self._node_limit  # positions until the next look at the budget
         self._deadline = _INFINITY
-        # By player to move: a board does not always say who it is. Of evaluations, chance is the last.
+        # By player to move: a board does not always show who it is. Of evaluations, chance is the last.
         self._tables: tuple[dict[Hashable, _Entry], dict[Hashable, _Entry]] = ({}, {})
         self._evaluations: tuple[dict[Hashable, float], ...] = ({}, {}, {})
 

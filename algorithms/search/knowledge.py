@@ -50,7 +50,7 @@ def known_of(game: pyspiel.Game) -> Known:
         rows, columns, middle = settings["rows"], settings["columns"], (settings["columns"] - 1) / 2
         by_column = _by_number(lambda column: abs(column - middle))
         return Known(_open_lines(rows, columns, settings["x_in_row"]), by_column, str)
-    if name == "breakthrough":  # the last bit says whether an action captures
+    if name == "breakthrough":  # the last bit marks captures
         return Known(_advancement(settings["rows"]), _by_number(lambda action: -(action & 1)), str)
     return Known()
 

@@ -1,4 +1,4 @@
-"""Monte Carlo tree search: a tree that grows by one node a simulation, where UCT says that it is worth it.
+"""Monte Carlo tree search: a tree that grows by one node a simulation, where UCT directs it.
 
 Each simulation goes down the tree by the greatest
 
@@ -26,7 +26,7 @@ right whoever moves. What slips in the slides:
 
 The tree stands in flat arrays. Nodes are numbered in order of creation; the edges of a node stand side by
 side, one for each legal action (or outcome). Game states stay outside of the compiled loop: it says which
-edge is followed out of the tree, is told what was found there, and is called once a simulation. Simulations
+edge is followed out of the tree, gets what was found there, and is called once a simulation. Simulations
 that end in a terminal node of the tree need none.
 
 Cost: a simulation takes one compiled pass over the tree, one new state, and one roll-out, which is what most

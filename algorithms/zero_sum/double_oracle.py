@@ -61,7 +61,7 @@ class DoubleOracle:
     """A run.
 
     Attributes:
-      iterations: How many programs were solved.
+      iterations: The number of programs solved.
       plan: float64[E], both players' realization plans.
       allowed: bool[E], the entries of the program that they are of.
       basis: Where the program ended.

@@ -52,14 +52,14 @@ def meta_equilibrium(
       tree: a tree that was expanded with stop_value="backup", or of a game alone (`HistoryTree.of_game`). A
         player whose penalty is infinite never memorizes.
       solver: one of `SOLVERS`. "double_oracle" is exact up to rounding; where optimal strategies memorize too
-        much for its programs, it goes on by regret minimization, and `solver` of the result says so. None:
+        much for its programs, it goes on by regret minimization, and `solver` of the result shows it. None:
         this one, unless `variant` or `iterations` is given.
       variant: of regret minimization, one of `CFR_VARIANTS`. None: "cfr+".
       iterations: stop after so many iterations; of the double oracle, so many programs. None: regret
         minimization stops after 1000 where there is no target, and after 1,000,000 (`MOST_ITERATIONS`) where
         there is one. Most targets are reached after some hundreds or thousands.
-      target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
-      check_every: how many iterations of regret minimization lie between measurements of NashConv.
+      target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result shows if it was.
+      check_every: the iterations of regret minimization between measurements of NashConv.
       seconds: regret minimization stops at the first measurement after so many. None: no limit.
     """
     if solver is None:
@@ -107,7 +107,7 @@ def meta_equilibrium(
 def _exact(tree: HistoryTree) -> float:
     """Return the most NashConv of an exact equilibrium: a millionth of the least price, besides rounding.
 
-    NashConv itself is rounded. Where a hundredth of the price is no more than that, it cannot tell who should
+    NashConv itself is rounded. Where a hundredth of the price is no more than that, it cannot show who should
     memorize what, and nothing counts: -inf.
     """
     prices = tree.infoset_penalty[np.isfinite(tree.infoset_penalty) & (tree.infoset_penalty > 0.0)]

@@ -1,7 +1,7 @@
 """An equilibrium of every proper subgame: subgame-perfect, because subgames are solved from the last.
 
-An equilibrium says little of where play does not come. But a proper subgame is a game by itself:
-whoever moves in it knows that play is in it. In the game around it only what it is worth counts.
+An equilibrium prescribes little where play does not come. But a proper subgame is a game by itself:
+its movers know that play is in it. In the game around it only what it is worth counts.
 
 1. A history begins a proper subgame if the information states that are met from there on are met nowhere
    else. The histories of one information state come together, on the way back to the start, at one last

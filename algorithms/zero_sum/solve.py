@@ -13,7 +13,7 @@ in several variants (`CFR_VARIANTS`). Where information is perfect, the exact me
 The exact method's program has one column for each action of player 0, one row for each of player 1's, and one
 number for each pair of actions that some leaf comes right after. It is thin, and HiGHS goes through with
 hundreds of thousands of rows: by the simplex method, or where that takes long by interior points and a
-crossover. Beyond that, or where HiGHS fails, regret minimization takes over, and `method` of the result says
+crossover. Beyond that, or where HiGHS fails, regret minimization takes over, and `method` of the result shows
 so.
 
 Whichever method it is, NashConv is measured by best responses in passes over the tree
@@ -65,21 +65,22 @@ _EXACT = 1e-12  # of the range of utilities: the most NashConv of an exact equil
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Equilibrium(Solved):
-    """A strategy profile, as nearly an equilibrium as best responses say, and how it was computed.
+    """A strategy profile, its distance from equilibrium by best responses, and how it was computed.
 
     Attributes:
       tree: The game's.
-      strategies: Those of players 0 and 1 on it.
+      strategies: The strategies of players 0 and 1 on it.
       value: Player 0's expected utility.
-      best_responses: What each player could get by its best response, in its own utility.
-      nash_conv: What both players could gain by best responses, added up; at least 0 but for rounding.
-      method: What computed it: "linear program", "backward induction", or a variant of regret minimization.
-      iterations: Those of regret minimization; 0 for exact methods.
+      best_responses: The value of each player's best response, in its own utility.
+      nash_conv: Both players' gains by best responses, added up; at least 0 but for rounding.
+      method: The method that computed it: "linear program", "backward induction", or a variant of regret
+        minimization.
+      iterations: Iterations of regret minimization; 0 for exact methods.
       converged: Whether nash_conv is at most the target; of the exact method without one, at most 1e-12 of
         the range of utilities.
-      seconds: What it took, without the expansion of the tree.
+      seconds: The time that it took, without the expansion of the tree.
       trace: (iterations, nash_conv) each time it was measured.
-      refinement: What certifies that it is one of every proper subgame, with refine=True; else None.
+      refinement: The certificate that it is one of every proper subgame, with refine=True; else None.
     """
 
     tree: HistoryTree
@@ -142,7 +143,7 @@ def solve(
       iterations: of regret minimization; see `meta_equilibrium`, as for the next ones.
       target_nash_conv: stop as soon as NashConv is at most this.
       seconds: stop regret minimization at the first measurement after so many.
-      check_every: how many iterations lie between measurements.
+      check_every: the iterations between measurements.
 
     Raises:
       ValueError: an argument or the game is not as above; with refine=True, also a game whose linear program
@@ -231,7 +232,7 @@ class BestResponse(Result):
     """A best response.
 
     Attributes:
-      player: Whose it is.
+      player: The player who responds.
       value: Its utility, the player's own.
       strategies: Those of players 0 and 1: the response, and what it responds to. Of actions that are alike
         it chooses the first.

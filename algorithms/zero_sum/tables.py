@@ -287,7 +287,7 @@ def load_policy(path: checks.FilePath, game: Game | None = None) -> openspiel_po
 
     Args:
       path: the file.
-      game: of which it is. None: what the file says, unless that names files or programs; a stranger's file
+      game: of which it is. None: the file's game, unless that names files or programs; a stranger's file
         may name a game that is too large for the machine, so give the game there.
 
     Raises:

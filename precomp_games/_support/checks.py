@@ -24,7 +24,7 @@ name of the argument, and returns the value in its plain type (int, float, or an
 keep what a check returns, so that no number of another type gets any further. A bool is not accepted as a
 number, since True in place of 1 is a mistake.
 
-An error that is raised inside a public function (`ArgumentError` and its like) says what was expected, and
+An error that is raised inside a public function (`ArgumentError` and its like) states what was expected, and
 the public function puts its own name in front. Where one public function calls another, the outer one names
 itself, since that is the one that the user called.
 
@@ -291,7 +291,7 @@ def check_parameters(value: Mapping[str, Any], defaults: Mapping[str, Any]) -> d
 
 
 def check_path(value: Any, name: str) -> str:
-    """Return a file's path, as text; whether it can be read or written is for who does so to say.
+    """Return a file's path, as text, without checking that it can be read or written.
 
     Raises:
       ValueError: it is no text nor a path of text, or empty, or has a NUL, which no path can.
@@ -333,7 +333,7 @@ def check_numbers(
 
     Args:
       value: an array, or what numpy makes one of.
-      length: how many there must be.
+      length: the number that there must be.
       name: the argument.
       finite: refuse infinities.
       which: bool[length], those that count; the others become 0. None: all.
@@ -387,7 +387,7 @@ def check_game(
       strings: they must have such strings in any case.
 
     Raises:
-      ValueError: what was given is no such game; the error says what is wrong with it.
+      ValueError: it is no such game; the error states what is wrong with it.
     """
     if not isinstance(game, pyspiel.Game):
         raise ArgumentError(f"expected a pyspiel.Game, got {shown(game)}")

@@ -86,7 +86,7 @@ def _replacing(target: str, folder: str, name: str, mode: str) -> Iterator[IO[An
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say which
+        if isinstance(error, OSError) and error.filename is None:  # a full disk does not name the file
             error.filename = target
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -139,7 +139,7 @@ def _moving(folder: str) -> Iterator[pathlib.Path]:
 
 
 def read_json(path: str | os.PathLike[str], most: int | None = None) -> dict[str, Any]:
-    """Read an object of JSON, of which nothing is trusted: each field is checked by whoever reads it.
+    """Read a JSON object, of which nothing is trusted: its reader checks each field.
 
     Args:
       path: the file.
@@ -210,7 +210,7 @@ def _array(archive: zipfile.ZipFile, name: str, size: int) -> npt.NDArray[Any]:
       LookupError: there is no such array.
     """
     member = archive.getinfo(f"{name}.npy")
-    claimed = max(member.file_size, member.compress_size)  # a megabyte may hold gigabytes, or say so
+    claimed = max(member.file_size, member.compress_size)  # a megabyte may hold gigabytes, or claim to
     if member.compress_type != zipfile.ZIP_STORED or claimed > size:
         raise ValueError(f"{name} is compressed")
     data = archive.read(member)

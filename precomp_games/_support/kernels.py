@@ -12,9 +12,8 @@ process. The cache is made of numba's private classes, since numba's settings ar
 or for none.
 
 The first calls after an installation take some seconds more than all later ones, and without a word they look
-as if they hung. One line of the logger "precomp_games" says what is going on; Python writes it to stderr
-where nothing else is set up. Nothing is said when all is in the cache, nor by processes that others started,
-such as workers.
+as if they hung. One line of the logger "precomp_games" reports it; Python writes it to stderr where nothing
+else is set up. It is silent when all is in the cache, and in processes that others started, such as workers.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class MemoryMeter:
     def _look(self, kind: str, made: int, left: int) -> None:
         used = resident_memory()
         size, seen = self._took.get(kind, (0.0, 0))
-        if made and used > self._most:  # elsewhere they went where others had been, and say nothing
+        if made and used > self._most:  # elsewhere they reused freed memory, and show nothing
             size, seen = size + used - self._most, seen + made
             self._took[kind] = (size, seen)
         self._most = max(self._most, used)

@@ -125,13 +125,13 @@ def _brief(value: Any, least: float) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return another object, by its name where it says no more than where it is."""
+    """Return another object's one-line repr, or its name where the repr is only an address."""
     text = value.fen() if hasattr(value, "fen") else "" if callable(value) else " ".join(str(value).split())
     return getattr(value, "__name__", type(value).__name__) if text[:1] in ("", "<") else text
 
 
 def as_json(value: Any) -> Any:
-    """Return a value as JSON has it; what is neither number, text nor made of these is told by its line."""
+    """Return a value as JSON has it; other objects become their one-line repr."""
     if isinstance(value, Result):
         return value.to_json()
     if isinstance(value, np.ndarray | np.generic):

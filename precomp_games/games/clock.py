@@ -122,11 +122,11 @@ class ClockGame(pyspiel.Game):
     def policy(
         self, policy: PolicyLike, ticks: int | Callable[[ClockState], int] = 0
     ) -> openspiel_policy.Policy:
-        """Return a policy of the base game on the clock: its moves take the ticks that they are said to take.
+        """Return a policy of the base game on the clock; `ticks` gives the time that its moves take.
 
         Args:
           policy: of the base game: an OpenSpiel policy or anything that `HistoryTree` takes.
-          ticks: what a move takes, a number or a function of the clock game's state; 0: it is memorized.
+          ticks: the time of a move, a number or a function of the clock game's state; 0: it is memorized.
         """
         return ClockPolicy(self, policy, ticks)
 
@@ -162,7 +162,7 @@ class ClockState(pyspiel.State):
     Attributes:
       base: the base game's state; read it, `child()` to play on.
       left: (ticks of player 0, of player 1) that are left.
-      late: who has run out of time, -1 for nobody.
+      late: the player who has run out of time, -1 for none.
     """
 
     def __init__(self, game: ClockGame) -> None:
@@ -244,7 +244,7 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
         timed = []
         for row, state, i in zip(self._batch([state.base for state in states]), states, movers, strict=True):
             ticks = self._ticks(state) if callable(self._ticks) else self._ticks
-            if isinstance(ticks, numbers.Real):  # encode() tells of what is none
+            if isinstance(ticks, numbers.Real):  # encode() reports what is none
                 ticks = min(ticks, state.left[i] + 1)
             timed.append({self.game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0})
         return timed

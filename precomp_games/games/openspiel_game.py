@@ -29,7 +29,7 @@ class StringObserver:
     """An observer by strings only: a player sees `string_from(state, player)`."""
 
     def __init__(self, string_from: Callable[[Any, int], str | None]) -> None:
-        """Make it of its function, which gives None where there is nothing to tell."""
+        """Make it of its function, which gives None where a player sees nothing."""
         self.tensor = None
         self.dict: dict[str, Any] = {}
         self.string_from = string_from

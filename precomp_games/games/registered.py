@@ -38,8 +38,8 @@ class GameKind:
         Args:
           module: where its class is.
           game: the class.
-          name: what `pyspiel.load_game` knows it by.
-          told: the same for people.
+          name: its name for `pyspiel.load_game`.
+          told: the name shown to people.
           defaults: of its parameters, by name.
           chance: there may be chance nodes, explicit ones.
           hidden: information is imperfect, and utilities add up to 0, not to another constant.

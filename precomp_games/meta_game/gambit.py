@@ -8,7 +8,7 @@ Information sets are numbered 1 to n for each player, without gaps, in order of 
 the information state string of `MetaPrecomputationGame`. Actions are called "stop" and "memorize" in that
 order, and "memorize 2" and so on where there is a menu: OpenSpiel numbers actions by their labels, in order
 of appearance, which makes them 0, 1, 2 and so on there, too. Chance moves are called by their ids. Payoffs
-are the returns of the game: to player 0's value add c / 2, which the title says. In a game alone actions and
+are the returns of the game: to player 0's value add c / 2, stated in the title. In a game alone actions and
 information sets have OpenSpiel's names, an action's number behind it where two would be called alike, and
 payoffs are both players' utilities. All are written so that
 they are read back as the same floating-point numbers. So are probabilities, but for one of each chance move,

@@ -16,7 +16,7 @@ elsewhere. A player whose penalty is infinite has no decisions.
 
 The game is zero-sum. A player's return is its base-game utility less c / 2, less what it was charged for
 memorizing, plus what the opponent was charged. Here c is the constant sum of the base game, and c / 2 is the
-game's `value_shift`: add it to a value of the game to get the meta-game utility. `meta_game.rules` says how
+game's `value_shift`: add it to a value of the game to get the meta-game utility. `meta_game.rules` shows how
 memorizing is charged, and why the expected charge is lambda_i for each information state that is memorized.
 
 Source: `precomputation`, section 4.1 and Lemma 4 of the appendix.
@@ -85,11 +85,11 @@ class MetaPrecomputationGame(pyspiel.Game):
       form: as above.
       check_supports: as above.
       game: the base game.
-      sigma: what both players compute during play, a spec that `make_policy` understands. It is not
+      sigma: both players' policy during play, a spec that `make_policy` understands. It is not
         trusted: what reads files or runs engines goes into a tree by `HistoryTree.from_game`.
-      sigma_pre: what both players can memorize, a spec as well.
+      sigma_pre: both players' candidate moves, a spec as well.
       penalty_0, penalty_1: the players' penalties; -1.0 (or math.inf) is infinite. OpenSpiel's parser reads a
-        penalty only with a point and without an exponent, and says "Wrong type for parameter" otherwise: in
+        penalty only with a point and without an exponent, and raises "Wrong type for parameter" otherwise: in
         strings write 1.0, not 1, and 0.001, not 1e-3; in dictionaries for `pyspiel.load_game`, float(1).
 
     Attributes:
@@ -155,7 +155,7 @@ class MetaPrecomputationGame(pyspiel.Game):
         """Return an observer: what a player knows, of the base game and of its own choices."""
         kind = observation_type(iig_obs_type, params, self)
         if kind is not None and kind.private_info == pyspiel.PrivateInfoType.NONE:
-            return StringObserver(lambda state, player: None)  # base games' strings do not tell it apart
+            return StringObserver(lambda state, player: None)  # base games' strings do not distinguish it
         return MetaObserver(self.rules)
 
 
@@ -163,7 +163,7 @@ class MetaPrecomputationState(pyspiel.State):
     """A state of the meta-game. Made by `MetaPrecomputationGame.new_initial_state` and `child`.
 
     Attributes:
-      position: Where play is, as the game's rules have it.
+      position: The position in the game's rules.
     """
 
     def __init__(self, game: MetaPrecomputationGame) -> None:
@@ -233,7 +233,7 @@ class MetaObserver:
     m (1 + num_actions) numbers, so for trees of many thousand information states a table serves better.
 
     Attributes:
-      tensor: float32[size], what `set_from` saw last.
+      tensor: float32[size], the last observation of `set_from`.
       dict: the parts by name, views of the same memory in the shapes above.
     """
 

@@ -235,7 +235,7 @@ class MetaRules:
 
         A player's stop times at h are the ancestors of h at which it may have stopped, and never. `going` is
         the player's reach if it has not stopped, and `least` the smallest positive reach over its stop times,
-        inf where none is positive. `safe` says that all of them are positive, and that the player chose among
+        inf where none is positive. `safe` marks that all are positive, and that the player chose among
         several entries nowhere.
         """
         tree, n = self.tree, self.tree.num_histories

@@ -1,10 +1,10 @@
 """Bots and networks as policies.
 
-    nash_conv("leduc_poker", PolicyBot(0, rng, policy))             # a bot plays what it says that it plays
-    nash_conv("tic_tac_toe", pyspiel.MCTSBot(...))                  # or what it does when it is asked
+    nash_conv("leduc_poker", PolicyBot(0, rng, policy))             # a bot plays the policy that it declares
+    nash_conv("tic_tac_toe", pyspiel.MCTSBot(...))                  # or the move that it makes when asked
     nash_conv("leduc_poker", NetworkPolicy(network))                # all information states in one batch
 
-A bot that tells its policy is that policy; any other is the move that it makes. It is asked at a copy of the
+A bot that declares its policy is that policy; any other is the move that it makes, asked at a copy of the
 state, on a copy of the bot where there can be one, and restarted there if it can be: it goes on as before.
 Bots in Python cannot be copied: their streams of random numbers are set back. Those in C++ that cannot be
 copied, such as `pyspiel.MCTSBot`, have drawn some.

@@ -237,7 +237,7 @@ class RolloutValues:
     """est(h, K): the mean utility of K games that both players' sigma play on from h.
 
     Attributes:
-      epsilon, delta: What the result may lose in utility, and how probably it may lose more.
+      epsilon, delta: The utility that the result may lose, and the probability of losing more.
       games: K itself, where it is given; otherwise `sample_size` for the number of estimates.
       seed: Streams derive from (seed, position), so the order of evaluation does not matter.
     """

@@ -82,8 +82,8 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 
         Args:
           policies: K players, at least one, each as `HistoryTree.from_game` takes it. They must not depend
-            on more of the history than `position_key` tells.
-          weights: how often each is drawn, positive; they need not sum to 1. None: equally often.
+            on more of the history than `position_key` shows.
+          weights: the probabilities of drawing each, positive; they need not sum to 1. None: all equal.
           per: "game", one is drawn for the whole game, or "move", one anew at each move, which is the
             average of what they play.
           position_key: states with equal keys, after equally many moves, are the same to all components,
@@ -132,7 +132,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 
         Args:
           state: of the base game.
-          player_id: who moves there.
+          player_id: the mover there.
 
         Raises:
           ValueError: a component's answer is wrong.

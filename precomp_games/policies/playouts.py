@@ -8,11 +8,11 @@ changes none of them.
 multinomial draw, which has the same distribution. The caller decides how deep games go, in which order, and
 from which random streams. Positions are recognized, so that sigma is asked once about each.
 
-`mean_interval` says how far the mean of such games may be from their expectation. It must not be too sure of
-itself: a hundred wins in a row do not show that every game will be won. The table compares intervals by their
-coverage, the share of samples in which the interval contains the expectation. For each interval it has the
-least coverage over expectations from 0.5 to 0.998, by enumeration of all results of 100 games. The columns
-differ in the share of the lost points that is lost by draws:
+`mean_interval` bounds how far the mean of such games may be from their expectation. It must not be too
+sure of itself: a hundred wins in a row do not show that every game will be won. The table compares intervals
+by their coverage, the share of samples in which the interval contains the expectation. For each interval it
+has the least coverage over expectations from 0.5 to 0.998, by enumeration of all results of 100 games. The
+columns differ in the share of the lost points that is lost by draws:
 
     by draws                          0      0.3    0.7    1
     two won, two lost added           0.94   0.95   0.95   0.93
@@ -66,10 +66,10 @@ def play_on(
 
     Args:
       states: where games go on from; they stay as they are.
-      policies: what the players play.
+      policies: the players' policies.
       streams: a game's own each.
       min_probability: see `policy_rows`.
-      batch: how many games are under way at once; fewer where a policy says that it is `of_history`.
+      batch: the number of games under way at once; fewer where a policy declares that it is `of_history`.
       visit: called with (which game, the state) wherever a player or chance is to move, before it does.
 
     Raises:
@@ -117,8 +117,8 @@ class RolloutState:
     Attributes:
       state: The base game's.
       returns: Each player's utility where the game is over, else None.
-      actions, probability: What sigma, or chance, plays here; None until it is asked.
-      following: What each action leads to, None where no game has gone.
+      actions, probability: The distribution of sigma, or chance, here; None until it is asked.
+      following: The state after each action, None where no game has gone.
     """
 
     state: Any
@@ -141,7 +141,7 @@ class Rollouts:
       position: Equal where states are the same; None: they never are.
       min_probability: See `policy_rows`.
       alike: Called with states and sigma's answers, see `LeafContext`.
-      known: What has been met, by position. Without it, states that come are new ones.
+      known: The states met so far, by position. Without it, states that come are new ones.
     """
 
     sigma: rows.BatchPolicies

@@ -84,7 +84,7 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
     """Return `states -> rows` for any of the accepted kinds of policy.
 
     Raises:
-      ValueError: `policy` is none of them; `name` says which argument it was, of which function.
+      ValueError: `policy` is none of them; `name` is the argument and the function in errors.
     """
     if isinstance(policy, pyspiel.Bot):
         return _OneByOne(BotRow(policy))
@@ -606,7 +606,7 @@ def _as_row(state: Any, answer: Any, name: str) -> Mapping[int, float]:
 
 
 def _check_row(state: Any, answer: Mapping[int, float], name: str) -> None:
-    """Raise the error that says what is wrong with a row, if anything is."""
+    """Raise an error that states what is wrong with a row, if anything is."""
     legal, where, wrong = set(legal_actions(state)), at_history(state), ""
     for action, p in answer.items():
         if not isinstance(action, numbers.Integral) or not isinstance(p, numbers.Real):

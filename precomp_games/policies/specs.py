@@ -75,7 +75,7 @@ _INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+
 def register_policy(name: str, factory: PolicyFactory, *, touches: _Texts = ()) -> None:
     """Make `factory(game, **arguments)` available as `name(argument=value,...)`.
 
-    The factory's keyword arguments all have defaults, whose types say what a spec may give.
+    The factory's keyword arguments all have defaults, whose types limit what a spec may give.
 
     Args:
       name: an identifier.
@@ -230,7 +230,7 @@ def check_spec(value: Any, name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as an argument of a spec: as it is where that says it, and else in double quotes."""
+    """Return a text as an argument of a spec: as it is where that is clear, else in double quotes."""
     if _PLAIN.fullmatch(text) and text.isprintable():
         return text
     return json.dumps(text, ensure_ascii=not text.isprintable())

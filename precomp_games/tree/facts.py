@@ -179,7 +179,7 @@ class TreeFacts(_Entries):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A digest of all but penalties, weights, `work` and `policies`. It tells damage, and is no seal."""
+        """A digest of all but penalties, weights, `work` and `policies`. It shows damage, and is no seal."""
         hashed = hashlib.sha256(json.dumps(self.header(), sort_keys=True).encode())
         for name, kind in (ARRAYS | {"entry": np.int16, "value_1": np.float64}).items():
             hashed.update(np.ascontiguousarray(getattr(self, name), kind).tobytes())
@@ -242,7 +242,7 @@ class TreeFacts(_Entries):
 
     @functools.cached_property
     def infoset_weight(self) -> npt.NDArray[np.float64]:
-        """float64[m]: how many penalties memorizing each information state costs, 1 where nothing is said."""
+        """float64[m]: the penalties that memorizing each information state costs, 1 by default."""
         return self.weight if len(self.weight) else np.ones(self.num_infosets)
 
     @functools.cached_property

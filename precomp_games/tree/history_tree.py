@@ -4,7 +4,7 @@ Everything else is a view of it: Algorithm 1 and the meta-game's solvers make pa
 and OpenSpiel policies are read off it. Parents stand before their children. The children of a history
 stand side by side in order of their actions, and levels follow each other.
 
-Source: `precomputation`, sections 2 to 4. `expansion.levels` says what is kept and why.
+Source: `precomputation`, sections 2 to 4. `expansion.levels` explains what is kept and why.
 
 Memory: 49 bytes per history (45 without a `position_key`), and 1 byte per information state.
 """
@@ -32,7 +32,7 @@ from precomp_games.tree.expansion import options
 from precomp_games.tree.expansion.levels import expand
 from precomp_games.tree.facts import ARRAYS, NEVER, OPTIONAL, TreeFacts
 
-_SPOT_CHECKS = 64  # histories that are looked at to tell whether a game is the tree's
+_SPOT_CHECKS = 64  # histories that are compared to see whether a game is the tree's
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,10 +41,10 @@ class HistoryTree(Result, TreeFacts):
 
     Trees can be pickled, and so travel to other processes. Whatever of `policies` and `base_game` does not
     bear that is None in the copy: functions without a name, engines, games that were read from text. What
-    needs them says so, and takes them: `policy(sigma=...)` of results, and `with_game`.
+    needs them documents it, and takes them: `policy(sigma=...)` of results, and `with_game`.
 
     Attributes:
-      game_string: What `pyspiel.load_game` makes the base game of.
+      game_string: The string of which `pyspiel.load_game` makes the base game.
       penalties: (lambda_0, lambda_1), the utility that each memorized information state costs the player;
         infinite for a player who never memorizes.
       utility_range: R = u_max - u_min, what the truncation multiplied reaches with.
@@ -53,7 +53,7 @@ class HistoryTree(Result, TreeFacts):
       parent: int32[n], -1 at the root.
       first_child: int32[n], -1 at leaves.
       num_children: int32[n].
-      player: int8[n], who moves: 0, 1, CHANCE, or TERMINAL. A leaf that is not TERMINAL was cut.
+      player: int8[n], the mover: 0, 1, CHANCE, or TERMINAL. A leaf that is not TERMINAL was cut.
       action: int32[n], the base game's action that leads here, -1 at the root.
       infoset: int32[n], the mover's information state where it may be memorized, else -1. Numbered in order
         of appearance, so an information state comes after its mover's previous one.
@@ -66,14 +66,15 @@ class HistoryTree(Result, TreeFacts):
       infoset_player: int8[m].
       infoset_keys: The m information state strings; None for perfect information, where each is a
         history.
-      work: What the expansion took, by name: "histories", "expanded" (including histories that were dropped
+      work: The work of the expansion, by name: "histories", "expanded" (including histories that were dropped
         again), "policy_queries", "leaf_evaluations", "games_sampled".
-      cut_for: What the tree was cut for: "infosets", "positions" (`from_game`, `price`), or "nothing" where
-        it was not. What is cut for positions keeps all that a price per information state needs, and more.
+      cut_for: The price for which the tree was pruned: "infosets", "positions" (`from_game`, `price`), or
+        "nothing" where it was not. What is cut for positions keeps all that a price per information state
+        needs, and more.
       entry: int16[n], which entry of the mover's menu plays the edge that leads here, 0 where none does;
         empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
-      weight: float64[m], how many penalties memorizing an information state costs: 0 where it is known
-        already. Empty where it is 1 everywhere. `infoset_weight` and `infoset_penalty` have it for all.
+      weight: float64[m], the number of penalties that memorizing an information state costs: 0 where it is
+        known already. Empty where it is 1 everywhere. `infoset_weight` and `infoset_penalty` have it for all.
       value_1: float64[n], player 1's utility where the game is over and its players' utilities add up to no
         constant; NaN elsewhere. Empty where they do, or where one player's is all that is kept.
       value_of: The player whose utility is all that is kept, in a game whose utilities add up to no constant.
@@ -81,7 +82,7 @@ class HistoryTree(Result, TreeFacts):
         with the other sign. None in the tree of a game alone, and where they add up to a constant.
       cut_menus: bool[m], where truncate="values" left an entry out that cannot pay. Empty where nowhere.
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
-      mixture: What the components of a mixed opponent play and are worth; None without one, and in a tree
+      mixture: The components' policies and values of a mixed opponent; None without one, and in a tree
         that was loaded.
       base_game: The game that the tree was expanded from. Files do not hold it either.
     """
@@ -111,10 +112,11 @@ class HistoryTree(Result, TreeFacts):
           game: a sequential game of two players with perfect recall. Perfect recall is checked on what is
             expanded; a game that forgets something only beyond that is not noticed. Where utilities add up to
             no constant, one player has a finite penalty, and its utility is the only one that counts.
-          sigma_pre: what a player can memorize: a policy, or a `Menu` of which it may choose an entry; one
-            for both, or a pair. None stands for a player who never memorizes. What it and sigma answer is the
-            same at all histories of an information state, up to 1e-6: nobody can play anything else.
-          sigma: what a player computes during play; one policy for both, or a pair. None stands for a player
+          sigma_pre: a player's candidate moves to memorize: a policy, or a `Menu` of which it may choose an
+            entry; one for both, or a pair. None stands for a player who never memorizes. What it and sigma
+            answer is the same at all histories of an information state, up to 1e-6: nobody can play anything
+            else.
+          sigma: a player's policy during play; one for both, or a pair. None stands for a player
             whose sigma is never asked, which there is with stop_value="evaluate" only. Of a player who never
             memorizes it may be a `MixturePolicy`.
           penalties: the utility that each memorized information state costs, positive; one for both players,
@@ -122,7 +124,7 @@ class HistoryTree(Result, TreeFacts):
           weight: a function from a state to how many penalties it costs the mover to memorize its information
             state (or position): 0 where it is known already, and is kept however rare. None: 1 everywhere.
           leaf_value: where u^sigma of cut leaves comes from: "exact", which looks at everything below them,
-            `RolloutValues`, or an evaluation function, which says what player 0 gets; where utilities add up
+            `RolloutValues`, or an evaluation function, which gives player 0's utility; where utilities add up
             to no constant, the player who prepares. Against a mixture, a list has one for each component.
           truncate: what is left out because it cannot be worth memorizing. "reach" leaves out what is reached
             too seldom (Lemma 3). "values" leaves out as well what the values of stopping rule out meanwhile;
@@ -133,8 +135,8 @@ class HistoryTree(Result, TreeFacts):
           price: what a penalty is paid for, and so what is cut. "infosets": each information state that is
             memorized. "positions": each position, by `position_key`, whose histories then share one price,
             and which is kept or cut as a whole; one player prepares, with perfect information. Solvers are
-            told so as well: `best_precomputation(tree, player, price="positions")`.
-          stop_value: what stopping is worth. "backup": the values of the leaves that sigma plays on to.
+            given the price as well: `best_precomputation(tree, player, price="positions")`.
+          stop_value: the value of stopping. "backup": the values of the leaves that sigma plays on to.
             "evaluate": `leaf_value` at the history itself, as in the paper's Algorithm 1. Then only one
             player may have a finite penalty, and its own sigma is not asked. The two agree for exact values.
           position_key: a function from a state to a key. It promises that states of one level with equal keys
@@ -236,7 +238,7 @@ class HistoryTree(Result, TreeFacts):
             tree = HistoryTree.load(path).with_game(pyspiel.load_efg_game(text))
 
         Raises:
-          ValueError: it is another game, as far as a look at some of the histories tells.
+          ValueError: it is another game, as a comparison of some histories shows.
         """
         if str(game) != self.game_string:
             raise ArgumentError(f"expected the game {self.game_string!r}, got {str(game)!r}")
@@ -519,7 +521,7 @@ class HistoryTree(Result, TreeFacts):
         """Verify that the arrays are a tree. Solvers index without bounds checks and rely on it.
 
         Raises:
-          ValueError: they are not; says which array.
+          ValueError: they are not; the error names the array.
         """
         check_arrays(self)
 

@@ -1,6 +1,6 @@
 """Strategies of the meta-game: as data, how a player mixes memorization sets, and as policies that play.
 
-A strategy says, for each information state of a player, with what probability it memorizes each entry of its
+A strategy gives, for each information state of a player, the probability of memorizing each entry of its
 menu there if it has memorized everything before. By Kuhn's theorem this is as good as a mixture of
 memorization sets. Entries are numbered over the whole tree (`HistoryTree.first_entry`); where every menu has
 one entry, an entry and its information state have the same number.
@@ -52,7 +52,7 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
           game: the base game.
           player: whose book it is, 0 or 1.
           lookup: a state's memorized row, or None off the book.
-          sigma: what the players compute during play, one for both or a pair; None where it is not known.
+          sigma: the players' policies during play, one for both or a pair; None where it is not known.
         """
         super().__init__(game, [0, 1])
         self.player, self._lookup = player, lookup
@@ -74,7 +74,7 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
 
         Args:
           state: of the base game.
-          player_id: who moves there; only games in which players move at once have a choice.
+          player_id: the mover there; only games in which players move at once have a choice.
 
         Raises:
           ValueError: the state is off the book and the player's sigma is not
@@ -118,7 +118,7 @@ class MemorizedState(Result):
 
     Attributes:
       infoset: Its index in the tree.
-      entry: The number in the tree of what is memorized there; `HistoryTree.memorized_row` tells its moves.
+      entry: The number in the tree of what is memorized there; `HistoryTree.memorized_row` gives its moves.
       history: Its first history in the tree.
       actions: The base game's actions from the start to that history.
       reach: The probability of coming there, by the book and against the opponent.
@@ -249,7 +249,7 @@ class MetaStrategy(Result):
         """Return an equal mixture of memorization sets, at most one more than there are entries.
 
         Each entry gets a part of [0, 1] as long as its realization weight, inside that of the entry before it
-        and beside those of the others of its menu; a point of [0, 1] tells a set. Where menus have one entry,
+        and beside those of the others of its menu; a point of [0, 1] picks a set. Where menus have one entry,
         all parts begin at 0, and the sets are nested.
         """
         start, end = self._parts()
@@ -282,7 +282,7 @@ class MetaStrategy(Result):
         still, given what it has played so far.
 
         Args:
-          sigma: what the players compute during play, one or a pair; by default what the tree was
+          sigma: the players' policies during play, one or a pair; by default what the tree was
             expanded with (a tree that was loaded from a file has none).
 
         Raises:

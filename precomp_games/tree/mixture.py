@@ -28,12 +28,12 @@ class TreeMixture(NamedTuple):
     """The components of a tree's mixed opponent.
 
     Attributes:
-      player: Who is the mixture.
-      weights: float64[K], how often each component is drawn.
+      player: The player who is the mixture.
+      weights: float64[K], the probability of each component.
       edge_row: int32[n], the row of `sigma` of the edge that leads to h; -1 where another one moved.
-      sigma: float64[rows, K], what each component plays at the distinct edges.
+      sigma: float64[rows, K], each component's probabilities of the distinct edges.
       value_row: int32[n], the row of `value` of h; -1 where all components have the tree's value, or none.
-      value: float64[rows, K], what h is worth to player 0 against each.
+      value: float64[rows, K], the value of h to player 0 against each.
     """
 
     player: int
@@ -61,14 +61,14 @@ class MixedOpponent:
         """Start at the root.
 
         Args:
-          player: who is the mixture.
+          player: the player who is the mixture.
           mixture: drawn once per game.
           min_probability: what is played less often is set to zero, and the rest renormalized.
         """
         self.player = player
         self.weights = mixture.weights
         self._min_probability = min_probability
-        # A history's posterior is the one after its mixed player's last move: `_at` says which.
+        # A history's posterior is the one after its mixed player's last move: `_at` has its index.
         self._posterior = mixture.weights[None, :].copy()
         self._at = np.zeros(1, np.int64)
         self._spare = np.empty((0, len(mixture.weights)))  # memory of an earlier level's
@@ -148,7 +148,7 @@ class MixedOpponent:
         Args:
           posterior: float64[m, K], theirs.
           which: int32[m], the row of `table` of each.
-          table: float64[positions, K], what positions are worth against each component.
+          table: float64[positions, K], the values of positions against each component.
         """
         rows = which + np.int32(sum(map(len, self._value)))
         self._value.append(table)

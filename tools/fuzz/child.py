@@ -1,7 +1,7 @@
 """Runs of a target's inputs in a forked process, with the outcome of each.
 
 It goes on after as many inputs as there are notes in a folder, and leaves the input at which it ends there.
-While an input runs, Python's audit events tell of files, programs, connections and pickles.
+While an input runs, Python's audit events report files, programs, connections and pickles.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _ODD = (
 
 
 def damaged(rng: random.Random, data: bytes, words: Sequence[bytes] = ()) -> bytes:
-    """Return some bytes after a few changes; `words` mean something to whoever reads it."""
+    """Return some bytes after a few changes; `words` are tokens that the reader knows."""
     for _ in range(min(1 + int(rng.expovariate(0.7)), 8)):
         first = rng.randrange(len(data) + 1)
         last = min(len(data), first + rng.randrange(rng.choice((1, 2, 4, 16, 64, 1024))) + 1)
@@ -110,7 +110,7 @@ class _Harmful:
 
 
 def archive(members: Mapping[str, bytes], bombs: Mapping[str, int] | None = None) -> bytes:
-    """Return a zip file of members; of a bomb, a compressed megabyte says that it is so many of them."""
+    """Return a zip file of members; of a bomb, a compressed megabyte claims to be so many of them."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as whole:
         for name, data in members.items():
@@ -124,7 +124,7 @@ def archive(members: Mapping[str, bytes], bombs: Mapping[str, int] | None = None
             start = zlib.compressobj(9, wbits=-15)
             first = start.compress(data) + start.flush(zlib.Z_FULL_FLUSH)
             whole.writestr(info, first + block * size)
-            # Only the directory says so, and it is what is believed.
+            # Only the directory claims it, and readers believe it.
             info.compress_type, info.file_size = zipfile.ZIP_DEFLATED, len(data) + (size << 20)
     return file.getvalue()
 

@@ -56,7 +56,7 @@ def run_trial(
             expected[case.name] = (trial.expected, trial.seconds)
     except Finding as finding:
         row["finding"] = str(finding)
-    except Exception:  # the trial's own: told as well, and the next one goes on
+    except Exception:  # the trial's own: reported as well, and the next one goes on
         row["finding"] = traceback.format_exc()
         server.close()
     return row | {"seconds": round(time.monotonic() - begin, 1)}

@@ -115,7 +115,7 @@ def disturbed(folder: Path, workers: int, events: Sequence[tuple[int, str]], see
       folder: a new one.
       workers: how many there are at first.
       events: what happens, in order, and how many searches are stored when it does: "kill" one worker or
-        "kill all", with SIGKILL; "add" one; "retire" one, which is told to end.
+        "kill all", with SIGKILL; "add" one; "retire" one, which is asked to end.
       seed: of who is killed.
     """
     rng, began = random.Random(seed), time.monotonic()

@@ -18,7 +18,7 @@ class Ended:
 
     Attributes:
       code: its exit status; negative: the signal.
-      stderr: what it said there, without bars and warnings.
+      stderr: its text, without bars and warnings.
       seconds: how long it took.
     """
 

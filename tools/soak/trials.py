@@ -94,7 +94,7 @@ class Trial:
           faults: the share of searches in which its engine misbehaves.
           server: forks it, in place of the trial's own.
           may: how it may end; any other status is a finding.
-          says: a pattern of the one line that it says when it fails, if it can.
+          says: a pattern of the one line that it prints when it fails, if it can.
         """
         name, *flags = self.case.command
         log = self.folder / f"stderr-{server is None}.txt"

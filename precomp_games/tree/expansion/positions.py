@@ -6,7 +6,7 @@ of the pairs that it joins.
 
 Policies and menus are held to one answer for all histories of an information state (`AlikeRows`). Whoever
 plays cannot tell these histories apart. An answer that differs between them looks at what is hidden, or was
-drawn anew at each, and what a tree says of it nobody can play. Each answer is compared with that at the first
+drawn anew at each, and nobody can play it as a tree has it. Each answer is compared with that at the first
 history of its information state, wherever in the game the two are.
 
 Cost: an information state string for each distinct position that is asked about; in bytes, what is answered

@@ -4,7 +4,7 @@ Where information is perfect every history is an information state of its own. E
 information state strings tell them apart, and the bound on what one is worth is taken over all its
 histories of a level: min(bound of the player's previous information state, sum over histories). An
 information state may have histories of different lengths. If one was cut for the reach of its short ones,
-and is met again further down, `Reopened` says so, and the expansion starts over, never to cut it.
+and is met again further down, `Reopened` reports it, and the expansion starts over, never to cut it.
 
 Where all histories of a position share one price, a memorization set can do without a position P, and without
 all that follows its histories, if these bring at most lambda together: leaving them out saves the price of P.
@@ -68,8 +68,8 @@ class Level:
       past: By player, its last information state among the ancestors and what it did there, -1 where there is
         none; None for perfect information, which does not need them.
       position: Index into the level's positions.
-      player: Who moves.
-      weight: How many penalties it costs the mover to memorize.
+      player: The mover.
+      weight: The penalties that memorizing costs the mover.
       infoset: The mover's information state where it may memorize, -1 elsewhere.
       value: See `HistoryTree`.
     """
@@ -201,7 +201,7 @@ class InformationStates:
     ) -> int:
         """Return the index of an information state, new or known; -1 if it is cut.
 
-        `previous` and `choice` are what its histories say of the player's past, see `Level`.
+        `previous` and `choice` are the player's past at its histories, see `Level`.
         """
         index = self._index[player].get(name)
         if index is not None:
@@ -222,7 +222,7 @@ class InformationStates:
         self.keys.append(name)
         self.players.append(player)
         self.weights.append(weight)
-        # Short histories say too little of an information state that was reopened for its long ones.
+        # Short histories show too little of an information state that was reopened for its long ones.
         self._bound.append(np.inf if key in self._never_cut else bound)
         for column, past in zip(self._past, (previous, choice), strict=True):
             column.append(past)

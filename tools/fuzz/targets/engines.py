@@ -1,6 +1,6 @@
 """Engines whose output is nonsense, and interfaces whose commands are.
 
-Engines run inside the process: what python-chess takes for a process is an object that says what the input
+Engines run inside the process: what python-chess takes for a process is an object that prints what the input
 has.
 """
 

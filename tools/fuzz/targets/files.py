@@ -23,7 +23,7 @@ _WORDS = tuple(text.encode("utf-8", "surrogateescape") for text in (*SPECS, *PLA
 
 
 def _with_fingerprint(header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Make a fingerprint fit, as whoever changes a file on purpose can."""
+    """Make a fingerprint fit, as anyone who changes a file on purpose can."""
     with contextlib.suppress(Exception):
         fields = {
             name: header[name] for name in ("penalties", "utility_range", "utility_sum", "stop_value", "work")
