@@ -3,7 +3,7 @@
     game = pyspiel.load_game("python_chess(max_plies=60)")
     game = pyspiel.load_game("python_chess", {"fen": "8/8/8/8/8/4k3/4p3/4K3 b - - 0 1"})
 
-White is player 0 and Black is player 1; whoever is to move in the FEN moves first. Utilities are in
+White is player 0 and Black is player 1; the side to move in the FEN moves first. Utilities are in
 [0, 1] and sum to 1: 1 for a win, 1/2 for a draw, 0 for a loss. The game ends with checkmate,
 stalemate, material with which nobody can mate, or after `max_plies` half-moves, which is a draw.
 Mate on the last half-move wins.

@@ -1,8 +1,8 @@
 """Books of memorized positions, the format that chess programs play from, and PGN with variations.
 
-A book is what one side has memorized: histories after which it is to move, and what it plays there.
-It knows nothing of how it was computed. `write_polyglot` writes what engines and GUIs play from, `write_pgn`
-what study tools import and people read.
+A book contains the positions that one side has memorized: histories after which it is to move, and its moves
+there. It does not depend on how it was computed. `write_polyglot` writes a file for engines and GUIs to play
+from, `write_pgn` one for study tools and people to read.
 
 A book counts histories, as the papers do. Polyglot files know positions only: histories that
 transpose into each other are one entry there, and a program plays from the entry however it got
@@ -30,7 +30,7 @@ from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Result, as_json
 from precomp_games.chess.game import board_after, is_legal
 
-# How far from 1 a probability, or the sum of a position's, may be.
+# Tolerance of a probability above 1, and of the sum of a position's probabilities.
 _TOLERANCE = 1e-6
 _Probability = Annotated[
     float, checks.Ge(0.0), checks.Le(1.0 + _TOLERANCE)
@@ -63,8 +63,7 @@ class BookPosition(Result):
       others: the other candidate moves, each with the loss of choosing it instead, as `worth`.
 
     Raises:
-      ValueError: moves that are none, or whose probabilities do not sum to 1; reach outside [0, 1]; a
-        worth that is not finite.
+      ValueError: probabilities that do not sum to 1, a reach outside [0, 1], or a worth that is not finite.
     """
 
     history: _History
@@ -95,7 +94,7 @@ class BookExit:
     Attributes:
       history: all moves up to the first position of ours that the book does not have, or to the game's end.
       over: whether the game ends here, inside the book.
-      reach: probability that a game leaves here, against the opponent as modelled. They sum to 1.
+      reach: probability that a game leaves here, against the opponent as modeled. They sum to 1.
       promised: expected score of such a game, for the book's side, in [0, 1]; None if unknown.
 
     """

@@ -4,7 +4,7 @@ All of it is computed from the exits' reach and expected scores; nothing is sear
 score after some moves is the mean expected score of the exits there and below, weighted by their reach.
 
 A trap is a likely reply that costs its player, and to which the book knows the answer. Two conditions must
-hold: our expected score is higher than after the other replies, and the engine finds our position better
+hold: our expected score is higher than after the other replies, and the analyst finds our position better
 than before the reply, both right after it and after our answer and each next reply that the book knows,
 since one short search may be wrong. The first condition alone would call good moves traps, since the
 expected score is higher wherever the book is long and people err later; the second alone, moves that people
@@ -39,7 +39,7 @@ MATE = 10_000
 """Centipawns of a mate; one in n moves counts n less."""
 _GAIN = 0.03  # of a game: about half a pawn among people
 _COSTS = 30  # centipawns, by the analyst
-_SHOWN = 5  # half-moves of what punishes it, in words
+_SHOWN = 5  # half-moves of the book's answer in a description
 _SELDOM = 0.002  # share of games below which a trap is not listed
 
 
@@ -68,7 +68,7 @@ class Trap:
       reach: probability that a game comes to the position before the reply.
       probability: probability of the reply there.
       gain: our expected score after it minus that after the other replies, in [0, 1].
-      costs: at least how much it costs according to the engine, in centipawns; a mate counts `MATE`.
+      costs: at least how much it costs according to the analyst, in centipawns; a mate counts `MATE`.
       line: the book's continuation: our move, and the likeliest replies with our answers.
     """
 
@@ -121,7 +121,7 @@ def mistakes(book: Book, exits: Exits, evaluations: Mapping[_History, chess.engi
     Args:
       book: the book.
       exits: its exits, with expected scores.
-      evaluations: the engine's evaluations of our positions, by the moves up to them; without one, no trap.
+      evaluations: the analyst's evaluations of our positions, by the moves up to them; without one, no trap.
     """
     pawns = {after: each.pov(book.side).score(mate_score=MATE) for after, each in evaluations.items()}
     found: list[Trap] = []

@@ -396,7 +396,7 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
         """Return one {action: probability} for each state."""
         counted = []
         for state in states:
-            legal = set(state.legal_actions())  # two positions may share a key, and files hold what they like
+            legal = set(state.legal_actions())  # two positions may share a key, and files are not trusted
             counted.append({a: w for a, w in self.counts.at(state.board).items() if a in legal and w > 0.0})
         totals = [math.fsum(weights.values()) for weights in counted]
         behind = [k for k, total in enumerate(totals) if self.alpha > 0.0 or total == 0.0]
@@ -562,7 +562,7 @@ class PolyglotCounts:
         counts: dict[int, float] = {}
         for raw, total in totals.items():
             action = _action(board, raw)
-            if action is not None:  # keys collide, and files hold what they like
+            if action is not None:  # keys collide, and files are not trusted
                 counts[action] = 1.0 if self.weights == "uniform" else counts.get(action, 0.0) + total
         return counts
 

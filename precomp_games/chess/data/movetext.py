@@ -212,7 +212,7 @@ def _games(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
         if token.kind == "blank":
             empty = True
             continue
-        # Where moves have no numbers, an empty line ends a game, too.
+        # If moves have no numbers, an empty line ends a game, too.
         begins = token.is_first_number or (token.move and not numbered and (over or empty))
         empty = False
         if depth == 0 and moves and begins:

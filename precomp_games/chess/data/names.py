@@ -151,7 +151,6 @@ def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset
 
     Raises:
         ValueError: nobody has that name, or several have; the error lists them.
-        ValueError: nobody has that name, or several have; the error lists them.
     """
     spellings: set[tuple[str, ...]] = set()
     for part, fitting in zip(player.split(";"), fitting_names(player, names), strict=True):

@@ -61,7 +61,7 @@ class GameReport(Result):
         left_out: games that were left out, by reason.
         cut: games of which only the beginning was read, by reason.
         recoded: lines that are not UTF-8.
-        encoding: what these were read as.
+        encoding: the encoding as which these were read.
         pieces: games whose pieces have other letters than in English, by language; "small" or "unknown".
         undated: games without a year, among those that were read.
         dates_differ: copies of a game under another year.
@@ -259,7 +259,8 @@ def _languages(path: str) -> tuple[str, ...]:
 def visited(game: GameText, visitor: Callable[[], V], report: GameReport) -> Iterator[V]:
     """Yield a new visitor for each game of a text, stopped where python-chess cannot read on.
 
-    A text has one game, and games behind it without tags. Pieces' letters other than English are reported.
+    A text has one game, and perhaps others behind it without tags. Other letters of pieces than
+    English ones are reported.
     """
     for each in standard(game.text, game.languages):
         if not each.text:

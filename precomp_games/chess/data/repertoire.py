@@ -162,7 +162,7 @@ class Repertoire(Result):
         A position's reach is the share of lines that pass through it, and so is its worth: all of these lines
         fail if it is forgotten. Of several moves, each is played as often as lines go on with it.
         """
-        ends: dict[tuple[int, ...], int] = {}  # by what is played, how many lines end behind it
+        ends: dict[tuple[int, ...], int] = {}  # number of lines that end behind each line
         for line in sorted(self.lines, key=len, reverse=True):
             for action in self.actions_at(self.lines[line]):
                 behind = (*line, action)

@@ -1,6 +1,6 @@
 """A pool of UCI engines whose answers do not depend on its size, its order or its accidents.
 
-A search is a function of (engine, position, limit, MultiPV). What that takes, as measured on real
+A search is a function of (engine, position, limit, MultiPV). This requires, as measured on real
 engines:
 
 * one thread, a fixed hash table, and a new game before every search (`ucinewgame`, which empties

@@ -1,7 +1,7 @@
 """Calibrated evaluations: the expected score of a position by the analyst's score, fitted to games.
 
 A deep search's centipawns are not the results of shallow play. Here the expected score of the side that
-prepares and is to move, when both sides play on as modelled, is
+prepares and is to move, when both sides play on as modeled, is
 
     P = epsilon + (1 - 2 epsilon) / (1 + exp(-a - b cp / 400 - c sign(m) ln(1 + |m|))).
 
@@ -215,7 +215,7 @@ def _coefficients(value: Any, name: str) -> tuple[float, ...]:
 @public
 @dataclasses.dataclass(frozen=True)
 class CalibratedUtility:
-    """Expected score of the side that prepares and is to move, when both sides play on as modelled.
+    """Expected score of the side that prepares and is to move, when both sides play on as modeled.
 
     Attributes:
       coefficients: a, b and c, see the module.
@@ -300,7 +300,7 @@ def fit_calibration(
         of the variation between positions.
       settings: the `PreparationSettings` of the searches and the games; their side and r do not matter.
       engine_id: the analyst's, as in `StoredEngine`.
-      of_games: whether the samples are of games in a file, and not of both sides' play as modelled.
+      of_games: whether the samples are of games in a file, and not of both sides' play as modeled.
 
     Raises:
       ValueError: too few games.

@@ -144,7 +144,7 @@ def fit_clock_times(moves: Sequence[TimedMove]) -> tuple[ClockTimes, ...]:
     """Fit each speed with at least `_FEWEST_GAMES` games.
 
     Raises:
-      ValueError: there is none.
+      ValueError: no speed has so many games.
     """
     data = {}
     for speed in SPEEDS:

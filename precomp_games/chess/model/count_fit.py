@@ -7,8 +7,8 @@ Each move is predicted from the months before its own by
 ages being counted up to the beginning of the month, and the maximum likelihood over (H, alpha) is searched on
 a grid; alpha is then refined. The prior q stays as it is. So nothing unknown in a month is used for it:
 neither its own games, nor later ones, nor, with `fits`, an H or alpha that they have determined. With years
-in place of months, a player who changes openings within a year would seem unpredictable beside the prior
-(`docs/people.md`); games whose date is a year alone are all of its middle.
+in place of months, the games of a player who changes openings within a year would seem to be worth little
+beside the prior (`docs/people.md`); games whose date is a year alone are all of its middle.
 
 Cost: for each H, two passes over the table and an array of all different moves for each month with games;
 then a logarithm for each move, H and alpha.

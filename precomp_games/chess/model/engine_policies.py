@@ -142,9 +142,9 @@ def score_utility(
 PLAYS = ("softmax", "bestmove", "game")
 """Ways in which an `EnginePolicy` may play."""
 ANSWERS = ("bestmove", "game")
-"""Those in which the engine's move is played, and its scores are not read."""
+"""Kinds of play in which the engine's move is played, and its scores are not read."""
 Plays = Annotated[str, checks.one_of(PLAYS)]
-"""One of `PLAYS`."""
+"""A kind of play, of `PLAYS`."""
 SAMPLES = 20
 """Default number of searches for an engine that draws its moves."""
 

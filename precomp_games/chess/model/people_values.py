@@ -22,12 +22,6 @@ shows, and a move that was played at once may be a better one. As a cause, it is
 The shipped fit is to searches of 20,000 nodes, one line. By 5,000 nodes and eight lines, a pawn is worth a
 tenth less on the same positions: shallower evaluations predict less.
 
-The clock's effect is what a regression finds: who is ahead on the clock may also be better than the rating
-says, and a move that was played at once may be a better one. As a cause, it is an upper estimate.
-
-What is shipped is fitted to searches of 20,000 nodes, one line. By 5,000 nodes and eight lines, a pawn is
-worth a tenth less on the same positions: shallower evaluations say less.
-
 A file of fits contains people's thinking times as well (`clock_times`). It is JSON, and not trusted.
 """
 

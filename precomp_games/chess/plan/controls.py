@@ -8,6 +8,7 @@ most reached   The positions that come up most often. Learning one brings those 
 
 main lines     The usual way to learn openings from an engine: the main line, in which the opponent always
                plays its likeliest move, for a number of our moves; then the likeliest departure from what is
+               learned so far, again for as many moves; and so on.
 
 A book's value holds against its model of the opponent. No real opponent is the model: an engine that searches
 a twentieth more plays other moves, and if the book has no answer to them, the game goes on without it. So

@@ -45,7 +45,7 @@ from precomp_games.tree.meta_strategy import MetaStrategy
 _MOST = 150  # positions, if games are played and no budget is given
 _UNPREPARED = 100  # games at most for the value without a book
 _TELLING = 100  # games with a book, and without it, in a test whether it is better than none
-_TEACHING = 6  # one game in so many is for learning values of positions
+_TEACHING = 6  # one game of six is for learning values of positions
 _SECONDS = 120.0  # for each integer program, of which there are some with a price per position
 _SOME_SECONDS = 10.0  # for each of many, in best-first search
 

@@ -33,7 +33,7 @@ from precomp_games.chess.plan.prepare import described
 from precomp_games.policies.rows import as_batch_policy, policy_rows
 
 KNOWN = ("positions", "lines")
-"""What the owner of a book knows: each of its positions, by any order of moves, or its lines alone."""
+"""The owner's knowledge of a book: each of its positions, by any order of moves, or its lines alone."""
 _LIKELY = 0.01  # of people's replies: rarer ones are searched only if their reach is large enough
 _OTHER_WAYS = 0.1  # of the penalty: reach above which orders of moves that no file has are followed
 

@@ -288,7 +288,7 @@ def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:
     return f"games({whose},prior={prior},max_plies={game_records.MAX_PLIES},copies=1)"
 
 
-# -- what games said of a book -----------------------------------------------------------------------------
+# -- lines by which games left a book ----------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)

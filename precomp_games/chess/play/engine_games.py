@@ -92,7 +92,7 @@ class Clock:
         """Return the clock of a text such as "1+0.01".
 
         Raises:
-          ValueError: it is none.
+          ValueError: another text.
         """
         if isinstance(text, str) and (match := _CLOCK.fullmatch(text)):
             with contextlib.suppress(ValueError):

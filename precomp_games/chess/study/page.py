@@ -68,7 +68,7 @@ _SQUARES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"  #
 _DIGITS = 9  # of numbers in the page
 
 
-# -- what is shown -----------------------------------------------------------------------------------------
+# -- content -----------------------------------------------------------------------------------------------
 
 
 def _score(value: Any, name: str) -> tuple[int, float]:
@@ -239,7 +239,7 @@ def shown_title(books: Sequence[BookPage], title: str) -> str:
     return plain_text(title)
 
 
-# -- what the script reads ---------------------------------------------------------------------------------
+# -- data for the script -----------------------------------------------------------------------------------
 
 
 def _data(each: BookPage) -> dict[str, Any]:
@@ -383,7 +383,7 @@ def book_nodes(each: BookPage) -> list[tuple[_History, int, str, Node, float | N
     return found
 
 
-# -- what stands in the page without its script ------------------------------------------------------------
+# -- the page without its script ---------------------------------------------------------------------------
 
 
 def _summary(each: BookPage) -> dict[str, Any]:
