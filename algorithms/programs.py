@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     import highspy
 
 FEASIBILITY = 1e-9
-"""How far rows and bounds may be violated, how far duals may, and how far from an integer a column may be."""
+"""Tolerances of violated rows and bounds, of violated duals, and of a column's distance from an integer."""
 
 _GREATEST = 1e7
-"""What the greatest utility of a program is multiplied to at most: floats are then as fine as FEASIBILITY."""
+"""The most that a program's greatest utility is scaled to: floats are then as fine as FEASIBILITY."""
 
 AT_LOWER, BASIC, AT_UPPER = 0, 1, 2
 """In a basis, by HiGHS's numbers: at its lower bound; solved for, as many as there are rows; at its upper."""
 
 Basis = tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]
-"""Where the simplex method stands: int8[columns] and int8[rows], each of the above."""
+"""State of the simplex method: int8[columns] and int8[rows], each of the above."""
 
 NO_BASIS: Basis = (np.zeros(0, np.int8), np.zeros(0, np.int8))
 """Of what was not solved by the simplex method."""

@@ -14,7 +14,7 @@ release = version = importlib.metadata.version("precomp-games")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build"]
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 html_theme = "furo"
 html_title = f"precomp-games {release}"
 

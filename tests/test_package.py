@@ -287,6 +287,23 @@ def test_examples_import_from_the_faces_and_first_what_tells_of_interrupts():
             assert _first_import(path.stem) == "common", path
 
 
+_NO_VERB = re.compile(r'^ *r?"""\W*(What|Whether|Those|How|Who|Where)\b.*', re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "folder", ["precomp_games", "algorithms", "examples", "tests", "tools", "benchmarks", "docs"]
+)
+def test_docstrings_begin_with_a_verb_or_a_noun(folder):
+    """CONTRIBUTING.md has the rule, which holds for the strings below constants as well."""
+    found = []
+    for path in sorted((_ROOT / folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for match in _NO_VERB.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(f"{path.relative_to(_ROOT)}:{line}: {match[0].strip()}")
+    assert found == []
+
+
 def test_exported_names_exist_and_are_documented():
     """Of functions and classes, ruff asks for docstrings."""
     constants = {name for module in _SOURCES for name in _documented_constants(module)}

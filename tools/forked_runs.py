@@ -28,7 +28,7 @@ EXAMPLES = sorted(
     for path in (_ROOT / "examples").glob("*.py")
     if '\nif __name__ == "__main__":\n' in path.read_text("utf-8")
 )
-"""What is run; the other modules there are what these share."""
+"""The examples to run; the other modules there are shared by them."""
 
 
 def command_of(example: str) -> str | None:

@@ -54,7 +54,7 @@ from tools.fuzz.mutate import HARM, VALUES, harm, packed, places, tables, unpack
 __all__ = ["READERS", "REFUSALS", "Reader"]
 
 REFUSALS = (ValueError, OSError, prep.EngineError, pyspiel.SpielError)
-"""What a reader may raise."""
+"""Errors that a reader may raise."""
 
 # A program, a file to read and one to write, and a folder, all elsewhere.
 PROGRAM, SECRET, WRITTEN, FOLDER = "/bin/true", "/etc/passwd", "/var/tmp/precomp-games-written", "/etc"

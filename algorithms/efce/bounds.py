@@ -70,7 +70,7 @@ from .sequence_game import SequenceGame, find, spread
 from .triggers import Deviations, deviation_values, following_values, leaf_lanes, respond, sum_back
 
 BoundsKind = Literal["paper", "separate", "aggregate"]
-"""How slack is shared; see `bounds`."""
+"""Ways to share slack; see `bounds`."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

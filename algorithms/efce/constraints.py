@@ -41,7 +41,7 @@ from .triggers import Deviations, Notion, leaf_values, respond, sum_back
 _ENTRY_MISS = 1e-9
 """By how much a refinement's entries in the trunk may miss the blueprint's."""
 _ROUNDING = 1e-15
-"""What utilities may be off by, relatively."""
+"""Relative tolerance of utilities."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -78,7 +78,7 @@ def _check_objective(value: Any, name: str) -> Any:
 Objective = Annotated[
     Literal["welfare", "smaller"] | int | tuple[float, float] | np.ndarray, checks.Check(_check_objective)
 ]
-"""What is maximized: the sum of both utilities, the smaller of them, one player's, or a weighted sum."""
+"""The objective: the sum of both utilities, the smaller of them, one player's, or a weighted sum."""
 
 
 def _check_floors(value: Any, name: str) -> Any:
@@ -93,7 +93,7 @@ def _check_floors(value: Any, name: str) -> Any:
 
 
 Floors = Annotated[Sequence[float | None] | np.ndarray | None, checks.Check(_check_floors)]
-"""What each player must have at least, in utility; None or -math.inf for no floor."""
+"""The least utility that each player must have; None or -math.inf for no floor."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

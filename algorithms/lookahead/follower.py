@@ -64,10 +64,10 @@ Order = Callable[[str, Sequence[int]], Sequence[int]]
 """A static rule: `(information state, its actions) -> the same actions, the preferred one first`."""
 
 TieBreaking = Literal["favorable", "static", "adversarial"]
-"""How the follower chooses among actions that look equally good to it."""
+"""The follower's choice among actions that look equally good to it."""
 
 TIE_TOLERANCE = 1e-9
-"""What counts as a tie: values that differ by less than this times the largest |h| that is seen."""
+"""Tolerance of ties: values that differ by less than this times the largest |h| that is seen."""
 
 
 def check_own(value: Any, game: pyspiel.Game, name: str) -> None:

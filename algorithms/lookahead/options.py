@@ -67,7 +67,7 @@ from .follower import TIE_TOLERANCE, Follower
 from .sequence_form import SequenceForm
 
 MOST_PLANS = 2_000
-"""How many plans for its own moves inside one lookahead are enumerated at most."""
+"""The most plans for its own moves inside one lookahead that are enumerated."""
 
 _SUM = 1e-12  # of the greatest payoff: how far sums of utilities may differ by rounding
 _ZERO = 1e-14  # of the greatest coefficient: what rounding leaves of differences that are none

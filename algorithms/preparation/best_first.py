@@ -71,7 +71,7 @@ Improved = Callable[[CertifiedPrecomputation], Any]
 
 
 Check = tuple[Any, Any]
-"""Who looks deeper: (sigma_pre, evaluator), as arguments of the same names are."""
+"""A deeper search: (sigma_pre, evaluator), as arguments of the same names are."""
 
 _Taken = tuple[list[Branch], float, float]  # a set, what it is worth, what none exceeds
 _ROUNDS = 6  # in which what is known is followed

@@ -66,7 +66,7 @@ from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 Evaluator = Callable[[Any], float]
-"""What a state is worth to player 0, in the game's utility; finite. It may be asked about chance nodes."""
+"""A state's value to player 0, in the game's utility; finite. It may be asked about chance nodes."""
 
 Ordering = Callable[[Any, list[int]], Sequence[int]]
 """(state, its legal actions) -> the same actions, those worth searching first in front."""

@@ -58,7 +58,7 @@ METHODS = ("exact", *CFR_VARIANTS)
 _Method = Annotated[str, checks.one_of(METHODS)]
 
 BACKWARD_INDUCTION = "backward induction"
-"""What `Equilibrium.method` says where information is perfect."""
+"""The `Equilibrium.method` of games with perfect information."""
 _PROGRAM = "linear program"
 _EXACT = 1e-12  # of the range of utilities: the most NashConv of an exact equilibrium
 

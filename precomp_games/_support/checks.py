@@ -445,7 +445,7 @@ TAKES_ANY_SUM = (
     "best_precomputation against a fixed opponent, "
     "algorithms.efce and algorithms.lookahead"
 )
-"""Where to go with a game that is refused for its sum."""
+"""Advice for a game that is refused for its sum."""
 
 
 def of_constant_sum(game: pyspiel.Game) -> bool:

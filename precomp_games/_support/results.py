@@ -179,7 +179,7 @@ def _check_axes(value: Any, name: str) -> Any:
 
 
 Axes = Annotated[Any, checks.Check(_check_axes)]
-"""What to draw on: matplotlib's axes; None: a figure of its own."""
+"""Matplotlib's axes to draw on; None: a figure of its own."""
 
 
 def axes_of(axes: Any) -> Any:

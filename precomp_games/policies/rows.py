@@ -42,7 +42,7 @@ from precomp_games._support.memory import BLOCK, MemoryMeter
 from precomp_games.policies.bots import BotRow
 
 BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
-"""What every policy is turned into: `states -> one {action: probability} per state`."""
+"""The form that every policy is turned into: `states -> one {action: probability} per state`."""
 
 BatchPolicies = tuple[BatchPolicy | None, BatchPolicy | None]
 """Each player's, None where it is not known, or never asked."""
@@ -77,7 +77,7 @@ class PolicyRows(NamedTuple):
 
 
 NO_ROWS = PolicyRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int16))
-"""Those of no states."""
+"""The rows of no states."""
 
 
 def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
@@ -255,7 +255,7 @@ def taken(rows: PolicyRows, chosen: npt.NDArray[np.int64]) -> PolicyRows:
 
 
 Entry = int | Mapping[int, float]
-"""What can be memorized at an information state: an action, or {action: probability}."""
+"""A move that can be memorized at an information state: an action, or {action: probability}."""
 
 
 @public

@@ -30,7 +30,7 @@ NEVER = "never"
 """The `stop_value` of a tree in which nobody can stop: of a base game alone, see `HistoryTree.of_game`."""
 
 FORMAT = "precomp-games history tree 1"
-"""How files of trees begin, and what digests are of."""
+"""The first text of files of trees, and of the data that digests cover."""
 
 COLUMNS = {
     "parent": np.int32,
@@ -53,7 +53,7 @@ OPTIONAL = {"entry": np.int16, "weight": np.float64, "cut_menus": np.bool_, "val
 """Arrays that a tree may have, and their types."""
 
 GOES_WITHOUT_SAYING = {"entry": 0, "weight": 1.0, "cut_menus": False}
-"""What most of these are where nothing is said: they are empty where all of their numbers are that."""
+"""Defaults of most of these: an array is empty if all of its numbers are its default."""
 
 _ALIKE = 1e-6  # of R: less than this between the values of a tree's leaves is no scale
 
@@ -318,7 +318,7 @@ class TreeFacts(_Entries):
 
 
 AnyForest = Forest | TreeFacts
-"""What recursions over information states and entries go through."""
+"""Trees that recursions over information states and entries use."""
 
 
 def weighted(

@@ -53,7 +53,7 @@ VALUES: tuple[Any, ...] = (
     *("NaN", "e2e4q", "0000", "P@e4", "\0", "\ud800", "\u2028", "x" * 5000, "/etc/passwd", "[" * 3000),
     *([None], [0, 1, 2], ["e2e4"], {"x" * 300: 0}),
 )
-"""What JSON may have in place of anything: each kind, numbers that are none, what is long or deep."""
+"""Replacements for values in JSON: each kind, numbers that are none, long and deep values."""
 
 
 def places(document: Any) -> list[tuple[Any, Any]]:

@@ -17,13 +17,13 @@ from precomp_games.policies.rows import BatchPolicies, shared_key
 from precomp_games.tree.facts import NEVER
 
 StopValue = Annotated[str, checks.one_of(("backup", "evaluate"))]
-"""What stopping may be worth; see `HistoryTree.from_game`."""
+"""Kinds of values of stopping; see `HistoryTree.from_game`."""
 
 Truncation = Annotated[str, checks.one_of(("none", "reach", "values"))]
-"""What may be left out of a tree; see `HistoryTree.from_game`."""
+"""Kinds of pruning; see `HistoryTree.from_game`."""
 
 Price = Annotated[str, checks.one_of(("infosets", "positions"))]
-"""What a penalty may be paid for; see `HistoryTree.from_game`."""
+"""Units that a penalty is paid for; see `HistoryTree.from_game`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -313,7 +313,7 @@ class LevelPositions:
                 )
 
     def _facts(self, state: Any) -> tuple[Any, ...]:
-        """What has to be the same where positions are."""
+        """Return what has to be the same in histories of one position."""
         player = state.current_player()
         asked = (0, 1) if player >= 0 and self.alike is not None else ()
         open_facts = state.returns() if state.is_terminal() else state.legal_actions()
