@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.checks import ArgumentError
-from precomp_games.policies.rows import check_infoset_keys
+from precomp_games._support.game_facts import GameFacts, check_infoset_keys
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -164,7 +164,7 @@ class SequencesBuilder:
 
     def __init__(self, game: pyspiel.Game, player: int) -> None:
         """Begins with number 0 alone."""
-        self._game, self._player = game, player
+        self._game, self._player, self._facts = game, player, GameFacts(game, bounded=False)
         self.parent, self.first = array("i", [-1]), array("q", [0, 1])
         self._actions: list[list[int]] = [[-1]]
         self._index: dict[str, int] = {}
@@ -173,10 +173,12 @@ class SequencesBuilder:
         """Return the information set of a decision, to which the player came by the sequence `before`.
 
         Raises:
-          ValueError: the player forgets what it knew or did, or has other actions there than before.
+          ValueError: the player forgets what it knew or did, or has other actions there than before, or one
+            that the game says that there is not.
         """
         infoset = self._index.setdefault(key, len(self.parent))
         if infoset == len(self.parent):
+            self._facts.check_actions(actions, key)
             self.parent.append(before)
             self.first.append(self.first[-1] + len(actions))
             self._actions.append(actions)

@@ -29,8 +29,8 @@ import pyspiel
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.game_facts import GameFacts, chance_outcomes, information_state, legal_actions
 from precomp_games._support.results import Shown
-from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.base_game import given_game
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
@@ -44,8 +44,6 @@ CorrelatedGame = Annotated[
 PublicInformation = Callable[[Any], Hashable | None]
 """From a state where a player moves to the name of the subgame that starts there or above, None before all
 subgames."""
-
-_MISS = 1e-6  # by how much the probabilities of a chance node may miss 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -139,8 +137,6 @@ class SequenceGame(Shown):
             raise ArgumentError(f"expected a game in which a player moves, got {game}")
         if only is not None and only not in walked.labels:
             raise ArgumentError(f"expected `only` to be the name of a subgame, got {shown(only)}")
-        if not np.isfinite(walked.leaf_utility).all():
-            raise ArgumentError(f"expected finite utilities, got others in {game}")
         trunk_first = [np.argsort(form.label >= 0, kind="stable") for form in walked.players]
         return _select(walked, np.ones(walked.num_nodes, np.bool_), trunk_first)[0]
 
@@ -255,7 +251,7 @@ def _walked(
     long here.
     """
     labels: dict[Hashable, int] = {}
-    own = (SequencesBuilder(game, 0), SequencesBuilder(game, 1))
+    own, facts = (SequencesBuilder(game, 0), SequencesBuilder(game, 1)), GameFacts(game, bounded=False)
     # Five numbers a node, three and three a leaf.
     nodes, leaves, utilities = array("i"), array("i"), array("d")
     outcomes = array("i")
@@ -264,7 +260,7 @@ def _walked(
     ]
     while stack:
         state, above, k, mine, other, label, chance = stack.pop()
-        player, node = state.current_player(), len(nodes) // 5
+        player, node = facts.mover(state), len(nodes) // 5
         if label < 0 and player >= 0 and public is not None:
             # A leaf right after the trunk stays in it, as does what chance does there: nobody has moved.
             name = check_name(public(state))
@@ -282,7 +278,7 @@ def _walked(
         if player == TERMINAL:
             nodes.fromlist([above, player, -1, k, label])
             leaves.fromlist([node, mine, other])
-            utilities.fromlist([chance, *state.returns()])
+            utilities.fromlist([chance, *facts.utilities(state)])
             continue
         if player == CHANCE:
             drawn = moves(state)
@@ -293,7 +289,7 @@ def _walked(
                 stack.append((state.child(outcome), node, j, mine, other, label, chance * p))
             continue
         actions = legal_actions(state)
-        infoset = own[player].visit(state.information_state_string(), actions, (mine, other)[player])
+        infoset = own[player].visit(information_state(state), actions, (mine, other)[player])
         nodes.fromlist([above, player, infoset, k, label])
         first = own[player].first[infoset]
         # Pushed in reverse, so that they are met in order.
@@ -323,18 +319,10 @@ def _walked(
 
 
 def moves(state: Any) -> list[tuple[int, float]]:
-    """(action, its probability) of a chance node, where that is positive; (action, 1) where a player moves.
-
-    Raises:
-      ValueError: the probabilities do not add up to 1.
-    """
+    """(action, its probability) of a chance node, if it is positive; (action, 1) where a player moves."""
     if state.current_player() != CHANCE:
         return [(action, 1.0) for action in legal_actions(state)]
-    drawn = [(action, p) for action, p in chance_outcomes(state) if p > 0.0]
-    total = sum(p for _, p in drawn)
-    if not abs(total - 1.0) <= _MISS:
-        raise ArgumentError(f"expected chance to have probabilities that add up to 1, got {total} at {state}")
-    return drawn
+    return [(action, p) for action, p in chance_outcomes(state) if p > 0.0]
 
 
 def labeled(

@@ -35,7 +35,8 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support import checks
 from precomp_games._support.checks import public
-from precomp_games.policies.rows import PolicyLike, as_batch_policy, infoset_key, legal_actions
+from precomp_games._support.game_facts import infoset_key, legal_actions
+from precomp_games.policies.rows import PolicyLike, as_batch_policy
 from precomp_games.tree.base_game import AnySumGame, Game
 from precomp_games.tree.facts import CHANCE, TERMINAL
 

@@ -38,15 +38,18 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.game_facts import (
+    GameFacts,
+    chance_outcomes,
+    check_infoset_keys,
+    infoset_key,
+    legal_actions,
+)
 from precomp_games._support.results import Result, Shown
 from precomp_games.policies.rows import (
     BatchPolicy,
     PolicyLike,
     as_batch_policy,
-    chance_outcomes,
-    check_infoset_keys,
-    infoset_key,
-    legal_actions,
     policy_rows,
 )
 from precomp_games.tree.base_game import AnySumGame
@@ -221,7 +224,7 @@ def lookahead_outcome(follower: Follower, strategy: PolicyLike) -> LookaheadOutc
     check_own(strategy, game, "strategy")
     rows = as_batch_policy(strategy, "strategy")
     walk = _LookaheadWalk(follower, rows)
-    root = _ROOTS.of(game, lambda: _HistoryNode(game.new_initial_state()))
+    root = _ROOTS.of(game, lambda: _HistoryNode(game.new_initial_state(), GameFacts(game, bounded=False)))
     walk.look(root)
     check_infoset_keys(game, [*walk.members, *walk.asked])
     response: dict[str, int] = {}
@@ -240,9 +243,9 @@ def lookahead_outcome(follower: Follower, strategy: PolicyLike) -> LookaheadOutc
 class _HistoryNode:
     """A history with its successors, made when asked for."""
 
-    def __init__(self, state: Any) -> None:
-        self.state = state
-        self.player = int(state.current_player())
+    def __init__(self, state: Any, facts: GameFacts) -> None:
+        self.state, self.facts = state, facts
+        self.player = facts.mover(state)
         self.actions: list[int] = []
         self.chance: dict[int, float] = {}
         self.key = ""
@@ -252,12 +255,13 @@ class _HistoryNode:
             self.actions = list(self.chance)
         elif self.player >= 0:
             self.actions = legal_actions(state)
+            facts.check_actions(self.actions, state)
             self.key = infoset_key(state)
 
     @property
     def next(self) -> dict[int, _HistoryNode]:
         if self._next is None:
-            self._next = {action: _HistoryNode(self.state.child(action)) for action in self.actions}
+            self._next = {a: _HistoryNode(self.state.child(a), self.facts) for a in self.actions}
         return self._next
 
 
@@ -349,7 +353,8 @@ class _LookaheadWalk:
     def play(self, histories: _Histories, response: dict[str, int]) -> float:
         """Return the rational player's utility from histories on; write the follower's play to `response`."""
         ends, own = self.follow(histories)
-        total = [weight * node.state.returns()[self.follower.rational_player] for node, weight in ends]
+        player = self.follower.rational_player
+        total = [weight * node.facts.utilities(node.state)[player] for node, weight in ends]
         for key, members in own.items():
             worth = {a: self.play(_after(members, a), response) for a in self.optimal[key]}
             if self.follower.tie_breaking == "static":

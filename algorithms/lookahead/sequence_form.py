@@ -19,7 +19,7 @@ import pyspiel
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError
-from precomp_games.policies.rows import chance_outcomes, infoset_key, legal_actions
+from precomp_games._support.game_facts import GameFacts, chance_outcomes, infoset_key, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..sequence_form import PlayerSequences, SequencesBuilder
@@ -128,7 +128,7 @@ class SequenceForm:
 
 
 def _flatten(game: pyspiel.Game) -> SequenceForm:
-    own = (SequencesBuilder(game, 0), SequencesBuilder(game, 1))
+    own, facts = (SequencesBuilder(game, 0), SequencesBuilder(game, 1)), GameFacts(game, bounded=False)
     # State, history before, action, chance, and both players' sequences.
     queue: list[tuple[Any, int, int, float, int, int]] = [(game.new_initial_state(), -1, -1, 1.0, 0, 0)]
     player: list[int] = []
@@ -136,7 +136,7 @@ def _flatten(game: pyspiel.Game) -> SequenceForm:
     children: list[tuple[int, ...]] = []
     utility: list[Sequence[float]] = []
     for at, (state, _, _, chance, mine, other) in enumerate(queue):  # which grows
-        mover, here, first = int(state.current_player()), -1, len(queue)
+        mover, here, first = facts.mover(state), -1, len(queue)
         if mover == CHANCE:
             for a, p in chance_outcomes(state):
                 if p > 0.0:
@@ -149,7 +149,7 @@ def _flatten(game: pyspiel.Game) -> SequenceForm:
                 queue.append((state.child(a), at, a, chance, *after))
         player.append(mover)
         infoset.append(here)
-        utility.append(state.returns() if mover == TERMINAL else (0.0, 0.0))
+        utility.append(facts.utilities(state) if mover == TERMINAL else (0.0, 0.0))
         children.append(tuple(range(first, len(queue))))
     columns = list(zip(*queue, strict=True))
     return SequenceForm(

@@ -31,6 +31,7 @@ import pyspiel
 
 from precomp_games._support import checks
 from precomp_games._support.checks import public, utility_sum
+from precomp_games._support.game_facts import TERMINAL, GameFacts
 from precomp_games._support.results import Axes, Result, axes_of
 from precomp_games.policies import rows
 from precomp_games.policies.mixtures import drawn_once, refuse_mixture
@@ -216,9 +217,14 @@ class PreparationProblem:
             return tuple(state.history())
         return self.position(state)
 
+    @functools.cached_property
+    def facts(self) -> GameFacts:
+        """What the game says of itself."""
+        return GameFacts(self.game)
+
     def own_utility(self, state: Any) -> float:
         """The player's utility at a terminal state."""
-        return float(state.returns()[self.player])
+        return self.facts.utilities(state)[self.player]
 
 
 @dataclasses.dataclass(eq=False)
@@ -338,9 +344,10 @@ class PartialTree:
         while arrivals:
             ahead: list[tuple[Branch, Any, float]] = []
             for branch, state, reach in arrivals:
-                if state.is_terminal():
+                mover = problem.facts.mover(state)
+                if mover == TERMINAL:
                     branch.known += reach * problem.own_utility(state)
-                elif state.current_player() != problem.player:
+                elif mover != problem.player:
                     ahead.append((branch, state, reach))
                 else:
                     can = reach * problem.range >= problem.penalty * (1.0 - 1e-9)

@@ -61,8 +61,8 @@ from typing import Annotated, Any
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown, utility_sum
+from precomp_games._support.game_facts import GameFacts, chance_outcomes, legal_actions
 from precomp_games._support.results import Result
-from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 Evaluator = Callable[[Any], float]
@@ -271,6 +271,7 @@ class _Search:
         self._evaluator, self._ordering, self._key = evaluator, ordering, position_key
         self._all_scores, self._prunes, self._null_windows = all_scores, prunes, null_windows
         self._sum = utility_sum(state.get_game())
+        self._facts = GameFacts(state.get_game(), bounded=False)
         self._deepens = iterative_deepening or (budget.nodes, budget.seconds) != (None, None)
         self._nodes = self._horizon = 0
         self._line: tuple[int, ...] = ()
@@ -412,7 +413,7 @@ class _Search:
             self._check_budget()
         self._nodes += 1
         player = child.current_player()
-        if player < 0 or depth == 0:
+        if not 0 <= player <= 1 or depth == 0:
             self._line = ()
             return self._to(mover, self._settle(child, player, depth))
         if has_rival and self._null_windows:
@@ -481,8 +482,8 @@ class _Search:
     def _settle(self, state: Any, mover: int, depth: int) -> float:
         """Return player 0's utility of a state that is over, at the horizon, or a chance node."""
         if mover == TERMINAL:
-            return float(state.returns()[0])
-        if mover == CHANCE and depth > 0:
+            return self._facts.utilities(state)[0]
+        if not 0 <= mover <= 1 and self._facts.mover(state) == CHANCE and depth > 0:
             return self._expectation(state, depth)
         self._horizon += 1
         return self._evaluate(state)

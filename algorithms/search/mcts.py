@@ -49,9 +49,9 @@ import pyspiel
 
 from precomp_games._support import checks
 from precomp_games._support.checks import public, utility_sum
+from precomp_games._support.game_facts import GameFacts, chance_outcomes, legal_actions
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .depth_first import Evaluator, Limits, SearchState
@@ -162,6 +162,7 @@ class _Tree:
 
     def __init__(self, state: Any, stream: np.ndarray) -> None:
         self._stream, self._sum = stream, utility_sum(state.get_game())
+        self._facts = GameFacts(state.get_game(), bounded=False)
         self._nodes = np.zeros(1024, _NODE)
         self._states = [state.clone()]
         self._actions = [legal_actions(state)]
@@ -196,11 +197,11 @@ class _Tree:
                 pending, limit = False, min(last, done + _BATCH)
                 continue
             state = states[parent].child(actions[parent][index])
-            player = state.current_player()
+            player = self._facts.mover(state)
             first = used
             if player == TERMINAL:
                 legal: Any = ()
-                value = state.returns()[0]
+                value = self._facts.utilities(state)[0]
             else:
                 if player == CHANCE:
                     legal, chances = zip(*chance_outcomes(state), strict=True)
@@ -287,7 +288,7 @@ class RandomRollouts:
           seed: of the stream that all calls draw from, any integer; the lowest 64 bits count.
         """
         self._random = random.Random(seed % 2**64)
-        self._sum = utility_sum(game)
+        self._sum, self._facts = utility_sum(game), GameFacts(game, bounded=False)
         self.search: Any = None
         in_cpp = type(game.new_initial_state()).__module__.partition(".")[0] == "pyspiel"
         around_another = any(isinstance(value, dict) for value in game.get_parameters().values())
@@ -307,7 +308,7 @@ class RandomRollouts:
                 self._draw(state)
                 mover = state.current_player()
             if mover == TERMINAL:
-                return float(state.returns()[0])
+                return self._facts.utilities(state)[0]
         if self.search is not None:
             utility = float(self.search(state).total_reward)
             return utility if mover == 0 else self._sum - utility
@@ -315,13 +316,13 @@ class RandomRollouts:
 
     def _play(self, state: Any) -> float:
         draw = self._random.random
-        while (mover := state.current_player()) != TERMINAL:
+        while (mover := self._facts.mover(state)) != TERMINAL:
             if mover == CHANCE:
                 self._draw(state)
             else:
                 actions = legal_actions(state)
                 state.apply_action(actions[int(draw() * len(actions))])
-        return float(state.returns()[0])
+        return self._facts.utilities(state)[0]
 
     def _draw(self, state: Any) -> None:
         outcomes, probabilities = zip(*chance_outcomes(state), strict=True)

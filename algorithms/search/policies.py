@@ -23,8 +23,9 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.game_facts import legal_actions
 from precomp_games._support.results import Shown
-from precomp_games.policies.rows import legal_actions, policy_rows
+from precomp_games.policies.rows import policy_rows
 from precomp_games.policies.specs import make_policy, register_policy
 from precomp_games.tree.base_game import AnySumGame
 

@@ -29,7 +29,8 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.config import memory_limit
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games.policies.rows import as_batch_policy, legal_actions, policy_rows
+from precomp_games._support.game_facts import information_state, legal_actions
+from precomp_games.policies.rows import as_batch_policy, policy_rows
 from precomp_games.tree.base_game import Game, given_game, loaded_game
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, adjusted, check_constant_sum
@@ -185,7 +186,7 @@ def _names(tree: HistoryTree) -> Sequence[str]:
         return tree.infoset_keys
     kind = tree.game.get_type()
     if kind.provides_information_state_string:
-        return [state.information_state_string() for state in tree.infoset_states]
+        return [information_state(state) for state in tree.infoset_states]
     if kind.provides_observation_string:
         return [state.observation_string() for state in tree.infoset_states]
     return [str(state) for state in tree.infoset_states]

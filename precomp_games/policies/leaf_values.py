@@ -34,6 +34,7 @@ import numpy.typing as npt
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, at_history, public, shown
 from precomp_games._support.config import bar
+from precomp_games._support.game_facts import TERMINAL, GameFacts
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.playouts import Rollouts, RolloutState
 from precomp_games.policies.rows import BatchPolicies, DistinctStates, PolicyRows, asked_rows, movers_rows
@@ -192,17 +193,19 @@ class ExactValues:
         ask = functools.partial(movers_rows, policies=context.sigma, name="sigma", min_probability=least)
         sweeps: list[tuple[list[int], np.ndarray, np.ndarray, PolicyRows, list[int]]] = []
         here = DistinctStates(context.position_key)
+        facts = next((GameFacts(each.get_game(), bounded=False) for level in levels for each in level), None)
+        if facts is None:
+            return [np.zeros(0) for _ in levels], 0
         depth = seen = 0
         with bar("Below the leaves", "states", leave=False) as show:
             while depth < len(levels) or here.states:
                 asked = here.add(levels[depth] if depth < len(levels) else ())
                 looked_at = context.memory.watched("looked at", here.states, len(here.states))
-                over = np.array([state.is_terminal() for state in looked_at], bool)
-                value = np.zeros(len(over))
-                value[over] = [
-                    here.states[k].returns()[context.player] for k in np.flatnonzero(over).tolist()
-                ]
-                goes_on = np.flatnonzero(~over)
+                mover = facts.movers_of(looked_at)
+                facts.check_names(here.states, mover)
+                over, goes_on = np.flatnonzero(mover == TERMINAL), np.flatnonzero(mover != TERMINAL)
+                value = np.zeros(len(mover))
+                value[over] = [facts.utilities(here.states[k])[context.player] for k in over.tolist()]
                 states = [here.states[k] for k in goes_on.tolist()]
                 rows = asked_rows(ask, states, context.memory)
                 if context.alike is not None:
@@ -212,7 +215,7 @@ class ExactValues:
                 made = (states[k].child(action) for k, action in in_blocks(owner, rows.action))
                 children = here.add(context.memory.watched("states below", made, len(owner)))
                 sweeps.append((asked, value, goes_on, rows, children))
-                seen += len(over)
+                seen += len(mover)
                 if seen + len(here.states) > context.max_states:
                     most = f"max_histories={context.max_states} states below the leaves for exact values"
                     way = "use RolloutValues, an evaluation function, or a position_key"

@@ -43,6 +43,7 @@ import numpy.typing as npt
 
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import OutOfTimeError, deadline, limited
+from precomp_games._support.game_facts import TERMINAL, GameFacts
 from precomp_games.policies import rows
 
 _NORMAL_95 = 1.959963984540054
@@ -122,14 +123,10 @@ class RolloutState:
     """
 
     state: Any
-    returns: list[float] | None = None
+    returns: tuple[float, float] | None = None
     actions: Sequence[int] = ()
     probability: np.ndarray | None = None
     following: list[RolloutState | None] = dataclasses.field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        if self.state.is_terminal():
-            self.returns = self.state.returns()
 
 
 @dataclasses.dataclass(eq=False)
@@ -142,6 +139,7 @@ class Rollouts:
       min_probability: See `policy_rows`.
       alike: Called with states and sigma's answers, see `LeafContext`.
       known: The states met so far, by position. Without it, states that come are new ones.
+      facts: Of the game; None before the first state.
     """
 
     sigma: rows.BatchPolicies
@@ -149,15 +147,22 @@ class Rollouts:
     min_probability: float
     alike: Callable[[Sequence[Any], rows.PolicyRows], None] | None = None
     known: dict[Hashable, RolloutState] = dataclasses.field(default_factory=dict)
+    facts: GameFacts | None = None
 
     def at(self, state: Any) -> RolloutState:
         """Return the statistics of a state; a new one has no games."""
         if self.position is None:
-            return RolloutState(state)
+            return self._new(state)
         key = self.position(state)
         if key not in self.known:
-            self.known[key] = RolloutState(state)
+            self.known[key] = self._new(state)
         return self.known[key]
+
+    def _new(self, state: Any) -> RolloutState:
+        if self.facts is None:
+            self.facts = GameFacts(state.get_game(), bounded=False)
+        over = self.facts.mover(state) == TERMINAL
+        return RolloutState(state, self.facts.utilities(state) if over else None)
 
     def ask(self, states: Iterable[RolloutState]) -> None:
         """Ask about those of distinct states where the game goes on, in one batch a player.

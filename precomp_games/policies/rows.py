@@ -30,7 +30,7 @@ import dataclasses
 import itertools
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ import pyspiel
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, at_history, public, shown
+from precomp_games._support.game_facts import legal_actions
 from precomp_games._support.memory import BLOCK, MemoryMeter
 from precomp_games.policies.bots import BotRow
 
@@ -179,7 +180,7 @@ def policy_rows(
     if not isinstance(answers, Sequence) or len(answers) != len(states):
         got = f"{len(answers)} rows" if isinstance(answers, Sequence) else repr(answers)
         raise ArgumentError(f"expected {name} to answer {len(states)} states, got {got}")
-    if not all(type(answer) is dict for answer in answers):
+    if not {dict}.issuperset(map(type, answers)):
         answers = [_as_row(state, answer, name) for state, answer in zip(states, answers, strict=True)]
     lengths: list[int] = []
     actions: list[int] = []
@@ -321,10 +322,16 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
         play the same action.
     """
     if isinstance(menu, Menu) and menu.entries is legal_actions:  # what needs no looking into is made at once
-        menus = [sorted(legal_actions(state)) for state in states]
-        _check_sizes(menus, states)
-        start = np.append(0, np.cumsum([len(menu) for menu in menus], dtype=np.int64))
-        action = np.array([action for menu in menus for action in menu], np.int64)
+        menus = [legal_actions(state) for state in states]
+        counts = np.fromiter(map(len, menus), np.int64, len(menus))
+        if (counts > _MOST_ENTRIES).any():
+            _check_sizes(menus, states)
+        start = np.append(0, np.cumsum(counts))
+        action = np.fromiter(itertools.chain.from_iterable(menus), np.int64, int(start[-1]))
+        falls = np.append(np.diff(action) < 0, False)
+        falls[start[1:] - 1] = False  # from one menu to the next
+        if falls.any():
+            action = np.fromiter(itertools.chain(*map(sorted, menus)), np.int64, len(action))
         number = np.arange(len(action)) - np.repeat(start[:-1], np.diff(start))
         return PolicyRows(start, action, np.ones(len(action)), number.astype(np.int16))
     menus = menu.entries_batch(states)
@@ -425,8 +432,8 @@ def entry_row(entry: Any) -> Mapping[int, float]:
 
 
 def _outcomes(states: Sequence[Any]) -> list[dict[int, float]]:
-    """Return chance's distributions."""
-    return [dict(chance_outcomes(state)) for state in states]
+    """Return chance's distributions, which are looked at as what policies answer."""
+    return [dict(state.chance_outcomes()) for state in states]
 
 
 def movers_rows(
@@ -466,37 +473,6 @@ def movers_rows(
     return PolicyRows(_starts(owner, len(states)), *(np.concatenate(each)[order] for each in columns))
 
 
-def legal_actions(state: Any) -> list[int]:
-    """The legal actions of a state: whatever walks a game takes them from here.
-
-    Raises:
-      ValueError: two have one number. Nobody could choose between them, and `child` knows only the first.
-    """
-    actions: list[int] = state.legal_actions()
-    if len(set(actions)) < len(actions):
-        _reject_twice(state, actions)
-    return actions
-
-
-def chance_outcomes(state: Any) -> list[tuple[int, float]]:
-    """The outcomes of a chance node and their probabilities; see `legal_actions`.
-
-    Raises:
-      ValueError: two have one number.
-    """
-    outcomes: list[tuple[int, float]] = state.chance_outcomes()
-    if len(dict(outcomes)) < len(outcomes):
-        _reject_twice(state, [action for action, _ in outcomes])
-    return outcomes
-
-
-def _reject_twice(state: Any, actions: list[int]) -> NoReturn:
-    raise ArgumentError(
-        f"expected the actions of a state to differ, got {shown(actions)} {at_history(state)} "
-        f"of {shown(str(state.get_game()))}; in an EFG file, label the actions of each node differently"
-    )
-
-
 def action_words(game: pyspiel.Game, actions: Sequence[int]) -> list[str]:
     """The action strings of a history, of players and of chance."""
     state: Any = game.new_initial_state()
@@ -505,34 +481,6 @@ def action_words(game: pyspiel.Game, actions: Sequence[int]) -> list[str]:
         words.append(str(state.action_to_string(state.current_player(), action)))
         state.apply_action(action)
     return words
-
-
-def infoset_key(state: Any) -> str:
-    """The information state of a state where a player moves; its history where the game has none."""
-    named = state.get_game().get_type().provides_information_state_string
-    return str(state.information_state_string() if named else state.history_str())
-
-
-def check_infoset_keys(game: pyspiel.Game, keys: Iterable[str]) -> None:
-    """Refuses an EFG file with one information set that OpenSpiel takes for two.
-
-    Its strings there are "mover-player-number-name", and files may leave the name out after the first time.
-
-    Args:
-      game: any.
-      keys: the information state strings that were met in it, each once.
-
-    Raises:
-      ValueError: two of them have one number.
-    """
-    if game.get_type().short_name != "efg_game":
-        return
-    met: dict[tuple[str, ...], str] = {}
-    for key in keys:
-        first = met.setdefault(tuple(key.split("-", 3)[:3]), key)
-        if first != key:
-            wanted = "an EFG file to name an information set alike at each of its nodes"
-            raise ArgumentError(f"expected {wanted}, got {first!r} and {key!r} in {shown(str(game))}")
 
 
 def is_of_history(asked: Any) -> bool:

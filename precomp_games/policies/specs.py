@@ -41,9 +41,10 @@ from open_spiel.python.algorithms import best_response as openspiel_best_respons
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, did_you_mean, one_line, public, shown
 from precomp_games._support.config import bar
+from precomp_games._support.game_facts import information_state, infoset_key, legal_actions
 from precomp_games._support.results import Shown
 from precomp_games.policies.mixtures import MixturePolicy, refuse_mixture_inside
-from precomp_games.policies.rows import as_batch_policy, infoset_key, is_of_history, legal_actions
+from precomp_games.policies.rows import as_batch_policy, is_of_history
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
 Spec: TypeAlias = str | Mapping[str, Any] | openspiel_policy.Policy
@@ -327,7 +328,7 @@ class _TablePolicy(_NamedPolicy):
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         player = state.current_player()
-        name = state.information_state_string(player)
+        name = information_state(state)
         row = self._tables[player].get(name)
         if row is None:
             known = f"an information state of player {player} that the policy was computed for"

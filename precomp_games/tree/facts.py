@@ -19,12 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games._support.game_facts import CHANCE as CHANCE
+from precomp_games._support.game_facts import TERMINAL as TERMINAL
 from precomp_games._support.kernels import kernel
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.mixture import TreeMixture
-
-CHANCE = int(pyspiel.PlayerId.CHANCE)
-"""The `player` of a chance node."""
 
 NEVER = "never"
 """The `stop_value` of a tree in which nobody can stop: of a base game alone, see `HistoryTree.of_game`."""
@@ -56,9 +55,6 @@ GOES_WITHOUT_SAYING = {"entry": 0, "weight": 1.0, "cut_menus": False}
 """Defaults of most of these: an array is empty if all of its numbers are its default."""
 
 _ALIKE = 1e-6  # of R: less than this between the values of a tree's leaves is no scale
-
-TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-"""The `player` of a history where the game is over."""
 
 
 class _Entries:

@@ -32,8 +32,8 @@ import pyspiel
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, at_history, utility_sum
 from precomp_games._support.config import bar, memory_limit
+from precomp_games._support.game_facts import check_infoset_keys
 from precomp_games._support.memory import BLOCK, MemoryMeter, give_back
-from precomp_games.policies.rows import check_infoset_keys
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.expansion.positions import AlikeRows, Edges, LevelPositions
 from precomp_games.tree.expansion.pruning import InformationStates, KeptPositions, Level, Reopened, StopBounds
@@ -120,7 +120,7 @@ class _Expander:
         while len(level.position):
             count = len(level.position)
             self.memory.begin(f"at level {depth}, with {self.size + count} histories")
-            if count > BLOCK:
+            if count > 2 * BLOCK:
                 give_back()  # what the states of the level before took, in pieces that arrays do not fit into
             level.weight = self._weights(level)
             level.infoset = self._memorizable(level)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import array
 import functools
-import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -26,7 +25,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.checks import ArgumentError, shown
-from precomp_games._support.game_facts import Utilities
+from precomp_games._support.game_facts import GameFacts, information_state
 from precomp_games._support.memory import BLOCK, MemoryMeter, in_blocks
 from precomp_games.policies import rows
 from precomp_games.policies.mixtures import component_name
@@ -36,7 +35,6 @@ from precomp_games.tree.facts import CHANCE, TERMINAL
 _SPOT_TOLERANCE = 1e-9
 _TOLERANCE = 1e-6  # as of sums: networks that answer batches of float32 numbers are no more exact
 _BYTES_AN_ANSWER = 80  # of a policy, a number: what joining takes, measured (tests/test_memory.py)
-_AT_ONCE = 256  # states that are there before those of them go that nobody needs
 _NOBODY = int(pyspiel.PlayerId.INVALID)  # -1 is chance
 
 
@@ -74,7 +72,7 @@ class AlikeRows:
         states: Sequence[Any],
         answers: rows.PolicyRows,
         names: tuple[str, str],
-        infosets: Iterable[str] | None = None,
+        told: Iterable[tuple[int, str]] | None = None,
     ) -> None:
         """Compares what was answered at states with what was answered before, and among them.
 
@@ -82,20 +80,19 @@ class AlikeRows:
           states: what was asked about, wherever the game goes on; chance is passed over.
           answers: the answers.
           names: whose they are, by player; what has one name is compared.
-          infosets: the movers' information state strings, where they are known.
+          told: the movers and their information state strings, where they are known.
 
         Raises:
           ValueError: two histories of one information state have different answers.
         """
         which, new = [], []
         index, histories = [self._index.setdefault(name, {}) for name in names], self._histories
-        told = map(infoset_string, states) if infosets is None else infosets
-        for k, (state, infoset) in enumerate(zip(states, told, strict=True)):
-            player, first = state.current_player(), -1
+        for k, (player, infoset) in enumerate(map(_told, states) if told is None else told):
+            first = -1
             if player >= 0:
                 first = index[player].setdefault(infoset, len(histories))
                 if first == len(histories):
-                    histories.append(array.array("i", state.history()).tobytes())
+                    histories.append(array.array("i", states[k].history()).tobytes())
                     new.append(k)
             which.append(first)
         if new:
@@ -114,6 +111,15 @@ class AlikeRows:
         player, game = state.current_player(), state.get_game()
         before = np.frombuffer(self._histories[first], np.int32).tolist()
         asked = (self._rows, first, before), (answers, wrong, state.history())
+        other: Any = game.new_initial_state()
+        for action in before:
+            other.apply_action(action)
+        legal = [sorted(each.legal_actions()) for each in (other, state)]
+        if legal[0] != legal[1]:
+            where = f"{information_state(state)!r} of {shown(str(game))}"
+            raise ArgumentError(
+                f"expected one set of legal actions at {where}, got {legal[0]} and {legal[1]}"
+            )
         there, here = (
             f"{_row(each, k)} after {', '.join(rows.action_words(game, path))!r}" for each, k, path in asked
         )
@@ -124,10 +130,10 @@ class AlikeRows:
         )
 
 
-def infoset_string(state: Any) -> str:
-    """The mover's information state string, nothing at chance's."""
+def _told(state: Any) -> tuple[int, str]:
+    """The mover and its information state string, "" at chance's."""
     player = state.current_player()
-    return str(state.information_state_string(player)) if player >= 0 else ""
+    return player, information_state(state, player) if player >= 0 else ""
 
 
 def _row(answers: rows.PolicyRows, k: int) -> str:
@@ -172,7 +178,7 @@ class LevelPositions:
         memory: MemoryMeter,
     ) -> None:
         """Starts at the root; `alike` compares answers where information is imperfect."""
-        self._over = Utilities(root.get_game())
+        self._facts = GameFacts(root.get_game())
         self.policy_queries = 0
         self._mixed_player, mixture = options.mixture or (_NOBODY, None)
         self._key, self.alike, self.memory = options.position_key, alike, memory
@@ -188,53 +194,60 @@ class LevelPositions:
         self._ids: dict[Hashable, int] = {}
         self._merges = 0
         self._doubles: list[tuple[int, Any]] = []
+        self._movers = array.array("b")  # `mover`, of which Python reads one faster
         self._strings: list[str | None] = []  # of the level
+        self._names: dict[str, str] = {}  # those strings, each once
         self._enter([root])
 
     def _enter(self, reached: Iterable[Any]) -> np.ndarray:
         """Go on to the distinct ones of states, as they are made; return which of them stands for each."""
         states: list[Any] = []
         index: dict[Hashable, int] = {}
-        which, movers = array.array("i"), array.array("b")
-        utilities = [np.zeros((0, 2))]
+        which, movers, utilities = array.array("i"), array.array("b"), array.array("d")
         self._doubles = []
-        coming = iter(reached)
-        while block := list(itertools.islice(coming, _AT_ONCE)):
-            new = block if self._key is None else self._distinct(block, index, which)
-            moving = [state.current_player() for state in new]
-            movers.extend(moving)
-            over = [mover == TERMINAL for mover in moving]
-            utilities.append(self._over.of_all(list(itertools.compress(new, over))))
-            if self._key is None:
-                new = [None if ended else state for state, ended in zip(new, over, strict=True)]
-            states += new
+        facts, key, known = self._facts, self._key, self._facts.movers
+        for state in reached if key is None else self._distinct(reached, index, which):
+            mover = state.current_player()
+            if mover not in known:
+                facts.mover(state)
+            movers.append(mover)
+            if mover == TERMINAL:
+                utilities.extend(facts.utilities(state))
+                if key is None:
+                    state = None
+            states.append(state)
         self.states, self.keys = states, list(index)
-        self._strings = [None] * len(states)
-        self.mover, self.utilities = np.array(movers), np.zeros((len(states), 2))
-        self.utilities[self.mover == TERMINAL] = np.concatenate(utilities)
+        self._strings, self._names = [None] * len(states), {}
+        self._movers, self.mover = movers, np.array(movers)
+        self.utilities = np.zeros((len(states), 2))
+        self.utilities[self.mover == TERMINAL] = np.array(utilities).reshape(-1, 2)
+        self._facts.check_names(states, self.mover)
         return np.arange(len(states), dtype=np.int32) if self._key is None else np.array(which)
 
-    def _distinct(self, states: list[Any], index: dict[Hashable, int], which: array.array[int]) -> list[Any]:
+    def _distinct(
+        self, states: Iterable[Any], index: dict[Hashable, int], which: array.array[int]
+    ) -> Iterator[Any]:
         """The states that come first with their keys; writes down all keys, and who stands for each state."""
         assert self._key is not None
-        found = []
         for state in states:
             new = len(index)
             k = index.setdefault(self._key(state), new)
             which.append(k)
             if k == new:
-                found.append(state)
+                yield state
                 continue
             self._merges += 1
             if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
                 self._doubles.append((k, state))
-        return found
 
-    def infoset_string(self, position: int) -> str:
-        """That of the mover at one of the level's positions, asked for once."""
-        if (name := self._strings[position]) is None:
-            name = self._strings[position] = infoset_string(self.states[position])
-        return name
+    def infoset_strings(self, positions: Iterable[int]) -> Iterator[str]:
+        """Those of the movers at some of the level's positions, "" at chance's; each is asked for once."""
+        states, movers, strings, names = self.states, self._movers, self._strings, self._names
+        for k in positions:
+            if (name := strings[k]) is None:
+                name = information_state(states[k], movers[k]) if movers[k] >= 0 else ""
+                name = strings[k] = names.setdefault(name, name)
+            yield name
 
     def ids(self) -> np.ndarray | None:
         """Return int32[n]: the positions' numbers in the whole tree; None without a key."""
@@ -257,11 +270,13 @@ class LevelPositions:
             states = [self.states[k] for k in asked.tolist()]
             answer = rows.asked_rows(ask, states, self.memory)
             if self.alike is not None:
-                self.alike.hold(states, answer, names, map(self.infoset_string, asked.tolist()))
+                told = zip(self.mover[asked].tolist(), self.infoset_strings(asked.tolist()), strict=True)
+                self.alike.hold(states, answer, names, told)
             answers.append((asked, answer))
         self._spot_check(wanted)
         self.memory.check(_BYTES_AN_ANSWER * sum(len(answer.action) for _, answer in answers))
         start, action, columns, entry = rows.joined_rows(answers, len(self.states))
+        self._facts.check_level(self.states, self.mover, start, action)
         by_chance = np.repeat(self.mover == CHANCE, np.diff(start))
         columns[0, by_chance] = columns[1, by_chance]
         return Edges(start, action, columns[0], columns[1], entry, np.ascontiguousarray(columns[2:].T))
@@ -299,7 +314,7 @@ class LevelPositions:
         """Compare a few states with the ones that stand for them."""
         for k, other in self._doubles:
             state = self.states[k]
-            same = self._facts(state) == self._facts(other)
+            same = self._seen(state) == self._seen(other)
             # Only what was asked here anyway: a further answer may cost a search.
             for (ask, _), here in zip(self._asks, wanted, strict=True):
                 if same and self.mover[k] >= 0 and here[k]:
@@ -312,7 +327,7 @@ class LevelPositions:
                     "a policy that depends on the history needs position_key=None"
                 )
 
-    def _facts(self, state: Any) -> tuple[Any, ...]:
+    def _seen(self, state: Any) -> tuple[Any, ...]:
         """Return what has to be the same in histories of one position."""
         player = state.current_player()
         asked = (0, 1) if player >= 0 and self.alike is not None else ()

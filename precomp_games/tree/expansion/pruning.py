@@ -164,8 +164,8 @@ class InformationStates:
         """
         assert level.past is not None
         local: dict[str, int] = {}
-        name_of = self._positions.infoset_string
-        numbers = (local.setdefault(name_of(k), len(local)) for (k,) in in_blocks(level.position[own]))
+        where = (k for (k,) in in_blocks(level.position[own]))
+        numbers = (local.setdefault(name, len(local)) for name in self._positions.infoset_strings(where))
         members = np.fromiter(numbers, np.int32, len(own))
         names, first = list(local), np.unique(members, return_index=True)[1]
         told = []

@@ -509,5 +509,8 @@ def test_what_is_no_game():
         def chance_outcomes(self):
             return [(0, 0.5), (1, 0.4)]
 
-    with pytest.raises(ValueError, match=r"add up to 1, got 0\.9"):
+        def history_str(self):
+            return "here"
+
+    with pytest.raises(ValueError, match=r"sum to 1 at history 'here', got 0\.9"):
         moves(Unfair())
