@@ -224,7 +224,7 @@ ODD = {
     "no outcomes": (
         ALL | BOUNDED,
         {"chance": lambda path: []},
-        r"expected the probabilities of chance to sum to 1 at history '\d', got 0",
+        r"expected (a legal action|the probabilities of chance to sum to 1)\b.* at history '\d'",
     ),
     "no legal action": (
         {name: WALKS[name] for name in ("solve", "to_efg", *FORMS)} | SEARCHES,

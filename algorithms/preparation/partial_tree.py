@@ -219,7 +219,7 @@ class PreparationProblem:
 
     @functools.cached_property
     def facts(self) -> GameFacts:
-        """What the game says of itself."""
+        """Return the declarations of the game."""
         return GameFacts(self.game)
 
     def own_utility(self, state: Any) -> float:

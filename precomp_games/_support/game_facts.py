@@ -37,14 +37,14 @@ TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 
 class GameFacts:
-    """One game's: who moves, what actions there are, and both players' utilities where it is over.
+    """The declarations of one game: who moves, what actions there are, and the range of utilities.
 
     Attributes:
       movers: Who may be to move, TERMINAL included.
     """
 
     def __init__(self, game: pyspiel.Game, *, bounded: bool = True) -> None:
-        """Reads what the game says.
+        """Read the declarations.
 
         Args:
           game: any of two players, in which they take turns.
@@ -68,7 +68,7 @@ class GameFacts:
         self._tells_all = perfect and kind.provides_information_state_string
 
     def mover(self, state: Any) -> int:
-        """Who is to move: 0, 1, chance, or nobody (TERMINAL).
+        """Return who is to move: 0, 1, chance, or nobody (TERMINAL).
 
         Raises:
           ValueError: it is somebody else, or chance in a game that says that it has none.
@@ -79,7 +79,7 @@ class GameFacts:
         return player
 
     def movers_of(self, states: Iterable[Any]) -> npt.NDArray[np.int8]:
-        """The same of several states."""
+        """Return who is to move at each of several states."""
         players, known = [], self.movers
         for state in states:
             player = state.current_player()
@@ -96,7 +96,7 @@ class GameFacts:
         raise ArgumentError(f"expected {wanted}, got {got} {where}")
 
     def check_actions(self, actions: Sequence[int] | npt.NDArray[np.int64], where: Any) -> None:
-        """Holds the actions at a player's state, or information state, to the number that there are.
+        """Compare the actions at a player's state, or information state, with the declared number.
 
         Raises:
           ValueError: one is beyond.
@@ -110,14 +110,14 @@ class GameFacts:
     def check_level(
         self, states: Sequence[Any], mover: npt.NDArray[np.int8], start: Any, action: npt.NDArray[np.int64]
     ) -> None:
-        """The same of states with actions `action[start[k]:start[k + 1]]` each, by chance as well."""
+        """Compare those of many states, which are `action[start[k]:start[k + 1]]` each, by chance as well."""
         beyond = np.flatnonzero((action < 0) | (action >= self._most))
         owner = np.searchsorted(start, beyond, side="right") - 1
         for k in owner[mover[owner] >= 0][:1].tolist():
             self.check_actions(action[start[k] : start[k + 1]], states[k])
 
     def check_names(self, states: Sequence[Any], mover: npt.NDArray[np.int8]) -> None:
-        """Holds a few states of a game that says that nothing is hidden to what its players are told.
+        """Compare the information states of a few states, if the game declares perfect information.
 
         Raises:
           ValueError: two that differ have one information state string.
@@ -136,7 +136,7 @@ class GameFacts:
                 )
 
     def utilities(self, state: Any) -> tuple[float, float]:
-        """The utilities of players 0 and 1.
+        """Return the utilities of players 0 and 1.
 
         Raises:
           ValueError: they are no two numbers, or one is outside of the game's range, or they do not add up to
@@ -165,7 +165,7 @@ class GameFacts:
 
 
 def legal_actions(state: Any) -> list[int]:
-    """The legal actions of a state where the game goes on.
+    """Return the legal actions of a state where the game goes on.
 
     Raises:
       ValueError: there is none; or two have one number: nobody could choose between them, and `child` knows
@@ -178,7 +178,7 @@ def legal_actions(state: Any) -> list[int]:
 
 
 def chance_outcomes(state: Any) -> list[tuple[int, float]]:
-    """The outcomes of a chance node and their probabilities.
+    """Return the outcomes of a chance node and their probabilities.
 
     Raises:
       ValueError: two have one number, or the probabilities are none, or do not sum to 1.
@@ -207,7 +207,7 @@ def _reject_actions(state: Any, actions: list[int]) -> NoReturn:
 
 
 def information_state(state: Any, player: int | None = None) -> str:
-    """The information state string of the player who moves; whoever knows who that is says so.
+    """Return the information state string of the player who moves; `player` may give it.
 
     Raises:
       ValueError: the game says that it has such strings, and has none.
@@ -224,13 +224,13 @@ def information_state(state: Any, player: int | None = None) -> str:
 
 
 def infoset_key(state: Any) -> str:
-    """The information state of a state where a player moves; its history where the game has none."""
+    """Return the information state of a state where a player moves; its history where the game has none."""
     named = state.get_game().get_type().provides_information_state_string
     return information_state(state) if named else str(state.history_str())
 
 
 def check_infoset_keys(game: pyspiel.Game, keys: Iterable[str]) -> None:
-    """Refuses an EFG file with one information set that OpenSpiel takes for two.
+    """Refuse an EFG file with one information set that OpenSpiel takes for two.
 
     Its strings there are "mover-player-number-name", and files may leave the name out after the first time.
 

@@ -131,7 +131,7 @@ class AlikeRows:
 
 
 def _told(state: Any) -> tuple[int, str]:
-    """The mover and its information state string, "" at chance's."""
+    """Return the mover and its information state string, "" at chance's."""
     player = state.current_player()
     return player, information_state(state, player) if player >= 0 else ""
 
@@ -241,7 +241,7 @@ class LevelPositions:
                 self._doubles.append((k, state))
 
     def infoset_strings(self, positions: Iterable[int]) -> Iterator[str]:
-        """Those of the movers at some of the level's positions, "" at chance's; each is asked for once."""
+        """Yield the movers' strings at some of the level's positions, "" at chance's; each is asked for once."""
         states, movers, strings, names = self.states, self._movers, self._strings, self._names
         for k in positions:
             if (name := strings[k]) is None:
