@@ -241,7 +241,7 @@ class LevelPositions:
                 self._doubles.append((k, state))
 
     def infoset_strings(self, positions: Iterable[int]) -> Iterator[str]:
-        """Yield the movers' strings at some of the level's positions, "" at chance's; each is asked for once."""
+        """Yield the movers' strings at some of the positions, "" at chance's; each is asked for once."""
         states, movers, strings, names = self.states, self._movers, self._strings, self._names
         for k in positions:
             if (name := strings[k]) is None:
