@@ -55,7 +55,7 @@ class _OddGame(pyspiel.Game):
 class _Nameless(pyspiel.State):
     def __init__(self, game):
         super().__init__(game)
-        self.odd, self.path = game.odd, ()
+        self.odd, self.path = game.odd, tuple[int, ...]()
 
     def _said(self, name, usual):
         return self.odd[name](self.path) if name in self.odd else usual
