@@ -133,7 +133,7 @@ ALL = WALKS | SEARCHES
 
 
 def _last(returns):
-    """What one leaf pays."""
+    """Return returns of which one leaf has these."""
     return lambda path: returns if path == (0, 0, 1) else [0.0, 0.0]
 
 
@@ -303,7 +303,7 @@ def test_a_game_that_hides_what_it_says_that_all_know(walk):
 
 
 def test_states_below_leaves_are_looked_at_too():
-    """Where u^sigma is computed, and the tree does not go."""
+    """The sums of u^sigma go where the tree does not."""
     for names in ({"name": lambda path: f"{len(path)}"}, {}):
         with pytest.raises(ValueError, match="expected a game of perfect information, as it says"):
             _prepared(_OddGame(information=_PERFECT, **names), 100.0)
