@@ -163,7 +163,7 @@ class SequencesBuilder:
     """
 
     def __init__(self, game: pyspiel.Game, player: int) -> None:
-        """Begins with number 0 alone."""
+        """Begin with number 0 alone."""
         self._game, self._player, self._facts = game, player, GameFacts(game, bounded=False)
         self.parent, self.first = array("i", [-1]), array("q", [0, 1])
         self._actions: list[list[int]] = [[-1]]

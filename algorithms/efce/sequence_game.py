@@ -319,7 +319,7 @@ def _walked(
 
 
 def moves(state: Any) -> list[tuple[int, float]]:
-    """(action, its probability) of a chance node, if it is positive; (action, 1) where a player moves."""
+    """Return a chance node's (action, probability > 0) pairs; (action, 1) where a player moves."""
     if state.current_player() != CHANCE:
         return [(action, 1.0) for action in legal_actions(state)]
     return [(action, p) for action, p in chance_outcomes(state) if p > 0.0]

@@ -84,7 +84,7 @@ class SequenceForm:
         return dataclasses.replace(self, utility=self.utility * scale), scale
 
     def payoff(self, player: int) -> list[dict[int, float]]:
-        """{own sequence: chance times own utility, summed over leaves}, for each sequence of the other."""
+        """Return {own sequence: chance times own utility, summed over leaves}, by the other's sequence."""
         payoff: list[dict[int, float]] = [{} for _ in range(self.players[1 - player].num_sequences)]
         for leaf in self.leaves.tolist():
             row, own = payoff[int(self.sequence[leaf, 1 - player])], int(self.sequence[leaf, player])

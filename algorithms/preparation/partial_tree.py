@@ -223,7 +223,7 @@ class PreparationProblem:
         return GameFacts(self.game)
 
     def own_utility(self, state: Any) -> float:
-        """The player's utility at a terminal state."""
+        """Return the player's utility at a terminal state."""
         return self.facts.utilities(state)[self.player]
 
 

@@ -404,7 +404,7 @@ class _Search:
         self._stop_at = min(self._node_limit, self._nodes + _BATCH)
 
     def _value(self, child: Any, mover: int, depth: int, alpha: float, beta: float, has_rival: bool) -> float:
-        """The value of a child of a node where `mover` is to move, to `mover`, and `depth` moves ahead.
+        """Return a child's value to `mover`, who is to move at its parent, searched `depth` moves ahead.
 
         Exact where it lies between alpha and beta; else a bound on the same side. has_rival: another child
         has been searched, and alpha is its value or more.

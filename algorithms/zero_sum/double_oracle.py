@@ -141,7 +141,7 @@ class DoubleOracle:
         self.allowed = self.playing if many else allowed
 
     def learn(self, chosen: npt.NDArray[np.bool_]) -> bool:
-        """Allows what best responses memorize, see `answered`; whether there is another program to solve."""
+        """Allow what best responses memorize, see `answered`; return whether a program is left to solve."""
         known = self.allowed
         memorized = realization_plan(self.tree, chosen.astype(np.float64)) > 0.0
         self._pending = self.iterations == 0 or bool((memorized & ~known).any())

@@ -474,7 +474,7 @@ def movers_rows(
 
 
 def action_words(game: pyspiel.Game, actions: Sequence[int]) -> list[str]:
-    """The action strings of a history, of players and of chance."""
+    """Return the action strings of a history, of players and of chance."""
     state: Any = game.new_initial_state()
     words = []
     for action in actions:

@@ -74,7 +74,7 @@ class AlikeRows:
         names: tuple[str, str],
         told: Iterable[tuple[int, str]] | None = None,
     ) -> None:
-        """Compares what was answered at states with what was answered before, and among them.
+        """Compare what was answered at states with what was answered before, and among them.
 
         Args:
           states: what was asked about, wherever the game goes on; chance is passed over.
@@ -177,7 +177,7 @@ class LevelPositions:
         alike: AlikeRows | None,
         memory: MemoryMeter,
     ) -> None:
-        """Starts at the root; `alike` compares answers where information is imperfect."""
+        """Start at the root; `alike` compares answers where information is imperfect."""
         self._facts = GameFacts(root.get_game())
         self.policy_queries = 0
         self._mixed_player, mixture = options.mixture or (_NOBODY, None)

@@ -114,7 +114,7 @@ class Level:
         return np.asarray(nobody | (self.player == TERMINAL))
 
     def reach(self, i: int, memorizing: np.ndarray, histories: Any = slice(None)) -> np.ndarray:
-        """The most that histories are reached, where i has `memorizing`: its rival may have stopped, too."""
+        """Return the greatest reach of histories where i has `memorizing`; its rival may have stopped."""
         rival = np.maximum(self.memorizing[1 - i][histories], self.stopped[1 - i][histories])
         return np.asarray(self.chance[histories] * memorizing[histories] * rival)
 
