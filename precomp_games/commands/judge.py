@@ -124,7 +124,9 @@ def _settings(
     if before is None:
         settings = _flags.settings_of(given, book.player, opponent=opponent, calibration=calibration)
     else:
-        said = _flags.said_in(given, present=True) | {"distrust": 0.0, "price": "infosets"}
+        least = min(before.min_probability, prepare.OF_TREES["min_probability"])
+        judged = {"distrust": 0.0, "price": "infosets", "min_probability": least}
+        said = _flags.said_in(given, present=True) | judged
         if given.opponent:
             said["calibration"] = calibration
         settings = _chess.as_said(given, dataclasses.replace(before, **said))
