@@ -22,6 +22,7 @@ sample; without an engine as well, only White.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import importlib.util
 import math
@@ -41,14 +42,14 @@ from precomp_games._support.deadlines import limited, part
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import DEFAULT_PLIES, GameTable
+from precomp_games.chess.data.repertoire import read_repertoire
 from precomp_games.chess.data.scouting import ScoutedGames
 from precomp_games.chess.data.scouting import scout as scouted
 from precomp_games.chess.game import action_of, move_of
-from precomp_games.chess.model.human import WHERE
+from precomp_games.chess.model.human import WHERE, network_ratings
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.people import FITTED, HUMAN, ModelledPerson, model_person, read_person
-from precomp_games.chess.model.people_values import load_people
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import Preparation, WholeTree
 from precomp_games.chess.study import scout_page
@@ -59,10 +60,11 @@ from precomp_games.chess.study.words import (
     more_points,
     parts_words,
     points,
+    share_words,
     signed_points,
     unseen_words,
 )
-from precomp_games.commands import _app, _chess, _files, _flags, prepare, scout
+from precomp_games.commands import _app, _chess, _files, _flags, _rated, prepare, scout
 
 _PLAYED = 6  # rows of what a person plays with each color, and
 _LINES = 5  # of each book, that are printed
@@ -132,7 +134,8 @@ def run(given: flags.FlagValues) -> None:
         given["export"].value = [name for name in EXPORTS if there or name != "anki"]
     if given.opponent:
         raise ValueError(f"--opponent: expected none, since a person's games say it, got {given.opponent!r}")
-    sides = ["white", "black"] if given.side == "both" else [given.side]
+    kept = _kept_files(given, ["white", "black"] if given.side == "both" else [given.side])
+    sides = list(kept)
     each = _settings(given, sides)  # a wrong one is an error before any work
     path, name, population = _named(given)
     folder = _app.output_folder(given.output_dir or os.path.join("output", folder_name(name)))
@@ -157,6 +160,8 @@ def run(given: flags.FlagValues) -> None:
             print("White alone: the stored searches are those.")
             each = each[:1]
         needed = engines.start_record()
+        values = _rated.values_beyond(given, path, rating, each[0], engines, folder)
+        each = _settings(given, sides) if values else each
         robust = given.menu <= 1 and given.price == "infosets" and not (given.plan or given.keep)
         against = model_person(
             *(person, each[0], engines),
@@ -165,12 +170,13 @@ def run(given: flags.FlagValues) -> None:
             distrusts=robust and not given["distrust"].present,
             least=given.least_games or (_LEAST if behind == HUMAN else 1),
         )
-        print(_told_model(against))
+        print(_told_model(against) + values)
         if against.engines is not None and given.behind is None and not networks_named():
             print(f"{'Missing':<20}{_MISSING}: {WHERE}")
         made: list[Preparation] = []
         try:
             for settings in each:
+                given["keep"].value = kept[chess.COLOR_NAMES[settings.side]]
                 with part(1.0 / (len(each) - len(made))):
                     made.append(_prepared(given, against, settings, engines, folder))
         except KeyboardInterrupt:
@@ -183,6 +189,22 @@ def run(given: flags.FlagValues) -> None:
             print("No cards for Anki: pip install 'precomp-games[study]' for them.")
         print(f"Books: {', '.join(f'{folder}/{one.side}' for one in made)} ({searches} searches)")
         print("\nWhat to expect\n" + "\n".join(told))
+
+
+def _kept_files(given: flags.FlagValues, sides: list[str]) -> dict[str, Sequence[str]]:
+    """Return the files of the book that is kept, by color; of two colors, those that have some."""
+    if len(sides) == 1 or not given.keep:
+        return dict.fromkeys(sides, given.keep)
+    found: dict[str, list[str]] = {side: [] for side in sides}
+    for path in given.keep:
+        whose = sides  # of a file that does not tell
+        with _app.errors_by_flag("keep", "PGN or Polyglot files"), contextlib.suppress(ValueError):
+            whose = [chess.COLOR_NAMES[read_repertoire(path, fen=given.fen).side]]
+        for side in whose:
+            found[side].append(path)
+    if alone := [side for side, paths in found.items() if not paths]:
+        print(f"Not with {alone[0].capitalize()}: no file of --keep has a book of that color.")
+    return {side: paths for side, paths in found.items() if paths}
 
 
 def _settings(given: flags.FlagValues, sides: Sequence[str]) -> list[PreparationSettings]:
@@ -258,11 +280,10 @@ def _told_model(against: ModelledPerson) -> str:
         told["Engines behind"] = str(against.engines)
     elif against.behind.startswith(HUMAN):
         rating = person.rating or 1500.0
-        told["Behind them"] = f"people rated {rating:.0f}, by networks of their moves"
-        if against.settings.evaluation == "people":
-            low, high = load_people(against.settings.calibration or None).ratings
-            if not low <= rating <= high:
-                told["Beyond"] = f"values are of games at {low:.0f} to {high:.0f}; beyond, of the nearest"
+        low, high = network_ratings() if networks_named() else (math.nan, math.nan)
+        near = f", of whom the nearest are rated {min(max(rating, low), high):.0f}"
+        near = near if rating < low or rating > high else ""
+        told["Behind them"] = f"people rated {rating:.0f}, by networks of people's moves{near}"
     first = f"{against.first:.0f}"
     if not len(years):
         told["Prediction"] = "unknown: no game has a date, so all count alike"
@@ -300,7 +321,7 @@ def _prepared(
     made = prepare.prepared(given, settings, engines, given.budget, own)
     rows = _position_rows(made, against)
     extra = prepare.memory_lines(made, own)
-    more = {"model": _facts(against), "seldom": _seldom(rows), "guessed": _share_of_guesses(made)}
+    more = {"model": _facts(against), "seldom": _seldom(rows, made), "guessed": _share_of_guesses(made)}
     made.write(own, more)
     if rows:
         _files.write_csv(own / "positions.csv", rows)
@@ -331,12 +352,16 @@ def _games_by_position(table: GameTable, side: chess.Color) -> dict[int, int]:
     return collections.Counter(key for key, _ in met)
 
 
-def _seldom(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _seldom(rows: Sequence[dict[str, Any]], made: Preparation) -> dict[str, Any]:
     """Return the number of positions that came up seldom, and their share of all that the book adds."""
-    rare = [row for row in rows if row["games"] < _SELDOM]
+    rare = {k: row for k, row in enumerate(rows) if row["games"] < _SELDOM}
     total = math.fsum(row["adds"] for row in rows)
-    adds = math.fsum(row["adds"] for row in rare)
-    return {"positions": len(rare), "adds": adds, "share": adds / total if total else None}
+    adds = math.fsum(row["adds"] for row in rare.values())
+    return {
+        "positions": len({made.places[k] for k in rare}),
+        "adds": adds,
+        "share": adds / total if total else None,
+    }
 
 
 def _facts(against: ModelledPerson) -> dict[str, Any]:
@@ -371,13 +396,13 @@ def _print_book(made: Preparation, rows: Sequence[dict[str, Any]], extra: str) -
     if not rows:
         print("No position is worth learning at this penalty; lower --penalty to learn more.")
         return
-    rare = _seldom(rows)
+    rare, size = _seldom(rows, made), len(set(made.places))
     positions, adds = made.guessed
     unseen = OpponentWords(made.settings, made.engines[1]).unseen
     print(
-        f"{'Came up seldom':<20}{rare['positions']} of {len(rows)} positions, in fewer than {_SELDOM} games; "
-        f"they have {rare['share'] or 0.0:.0%} of what the book adds\n"
-        f"{'Not seen':<20}{unseen_words(positions, len(rows), adds, math.fsum(made.gains), unseen)}"
+        f"{'Came up seldom':<20}{rare['positions']} of {size} positions, in fewer than {_SELDOM} games; "
+        f"they have {share_words(rare['share'] or 0.0)} of what the book adds\n"
+        f"{'Not seen':<20}{unseen_words(positions, size, adds, math.fsum(made.gains), unseen)}"
     )
     prepare.print_exits(made)
     print(f"{prepare.LINES}\n{made.book.first_lines(_LINES)}")
@@ -433,12 +458,12 @@ def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[s
     nothing = "".join(
         f", and nothing is worth learning with {each.side.capitalize()}" for each in made if each not in books
     )
-    guesses = _by_color(books, lambda each: f"{_share_of_guesses(each):.0%} of that")
+    guesses = _by_color(books, lambda each: f"{share_words(_share_of_guesses(each))} of that")
     opponent = OpponentWords(made[0].settings, made[0].engines[1])
     thinks = " and an engine thinks likely" if "an engine" in opponent.guess else ""
     unseen = f"Guesses, replies that were never seen{thinks}, carry"
     if opponent.unseen != "guesses":
-        unseen = "Replies not in their games, which people of their rating play, carry"
+        unseen = "Replies not in their games, which networks of people think likely, carry"
     least = f"; at worst, {_by_color(worst, lambda each: points(_at_worst(each) or 0.0))} are left"
     return [
         f"{name}: {begins}." if begins else f"{name} has {counted(games, 'game')} in the file.",

@@ -568,7 +568,7 @@ def _budget_lines(made: Preparation, frontier: MemoryFrontier, folder: pathlib.P
         panel.set_ylim(frontier.unprepared - pad, highest + pad)
     missed = made.search.truncation_loss or 0.0
     return (
-        f"{_MORE} more positions   {gain} ({more.size} would give {points(more.utility)})\n"
+        f"{_MORE} more positions   {gain} ({round(more.paid)} would give {points(more.utility)})\n"
         f"Not looked at       --penalty={frontier.penalty:g} left out what could give {made.budget} "
         f"positions up to {points(missed)} more, {most} up to {points(more.truncation_loss)}\n"
     )

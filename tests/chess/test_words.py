@@ -53,6 +53,7 @@ def test_sentences():
     assert SEEN.format(4) == "seen in 4 of their games"
     assert unseen_words(0, 9, 0.0, 1.0) == "none of 9 positions rests on guesses"
     assert unseen_words(3, 9, 0.05, 0.2) == "3 of 9 positions rest on guesses, with 25% of what the book adds"
+    assert unseen_words(3, 9, 0.3, 0.2) == "3 of 9 positions rest on guesses, with all of what the book adds"
     assert unseen_words(1, 9, 0.1, 0.0) == "1 of 9 positions rests on guesses"
     assert [often(share) for share in (1.0, 0.5, 0.02, 0.0004, 0.0)] == [
         "every game",

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import types
@@ -89,8 +90,27 @@ def test_one_command_prepares_both_colors(folder, prepared):
     )
     assert worth.startswith("More points in 100 games: 1.2 with White (")
     assert ", and nothing is worth learning with Black, by a model of 11 games and " in worth
-    assert sure.startswith("Guesses, ") and "% of that with White; at worst, " in sure
+    assert sure.startswith("Guesses, ") and " of that with White; at worst, " in sure
     assert "What to expect" in page and "by a model of 11 games" in page
+
+
+def test_each_color_keeps_its_own_files(tmp_path, capsys):
+    white, black, both = (str(tmp_path / f"{name}.pgn") for name in ("white", "black", "both"))
+    pathlib.Path(white).write_text(
+        "1. e4 e5 (1... c5 2. Nf3) (1... e6 2. d4) 2. Nf3 Nc6 (2... d6 3. d4) 3. Bb5\n"
+    )
+    pathlib.Path(black).write_text("1. e4 (1. d4 d5) (1. c4 c5) e5 2. Nf3 (2. Bc4 Nf6) 2... Nc6\n")
+    pathlib.Path(both).write_text("1. e4 e5 2. Nf3 Nc6\n")
+
+    def kept(*files):
+        given = types.SimpleNamespace(keep=list(files), fen="")
+        return opponent._kept_files(given, ["white", "black"])
+
+    assert kept(white, black) == {"white": [white], "black": [black]}
+    assert kept(both, black) == {"white": [both], "black": [both, black]}  # one that does not tell
+    assert kept(black) == {"black": [black]}
+    assert "Not with White: no file of --keep has" in capsys.readouterr().out
+    assert kept() == {"white": [], "black": []}
 
 
 @pytest.fixture(scope="module")
@@ -370,7 +390,7 @@ def test_what_to_expect_with_people_behind_the_games():
     assert plays.endswith("(not in their games; people of their rating play it).")
     assert "+35 by position and +1.0 on the clock with White (80 in place of 45, 3 positions)" in worth
     assert sure == (
-        "Replies not in their games, which people of their rating play, carry 43% of that with White."
+        "Replies not in their games, which networks of people think likely, carry 43% of that with White."
     )
 
 

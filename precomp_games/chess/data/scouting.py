@@ -391,7 +391,8 @@ def scout(
         least: games of a line; rarer ones are left out. None: `LEAST_SHARE` of the color's, and 2 at least.
         known: number of earlier games that make a position known.
         recent: number of the last games in `form`.
-        most_new: largest number of new moves that are listed for a color.
+        most_new: largest number of new moves that are listed for a color; none are where the time before the
+            last year has fewer than `known` games, since all would be new.
     """
     kept, taken = (chosen or GameFilter()).kept(games)
     table, order = games.table, np.argsort(games.place)
@@ -403,7 +404,7 @@ def scout(
         if not (mine := kept & of_color).any():
             continue
         fewest = max(2, math.ceil(LEAST_SHARE * mine.sum())) if least is None else least
-        new = _new_moves(games, of_color, mine, most_new)
+        new = _new_moves(games, of_color, mine, most_new, known)
         colors.append(
             ColorScouting(color, _lines(games, mine, fewest), _form(games, mine, known, recent), new)
         )
@@ -474,12 +475,14 @@ def _form(games: ScoutedGames, mine: Games, known: int, recent: int) -> dict[str
     return form
 
 
-def _new_moves(games: ScoutedGames, of_color: Games, mine: Games, most: int) -> tuple[NewMove, ...]:
+def _new_moves(
+    games: ScoutedGames, of_color: Games, mine: Games, most: int, known: int
+) -> tuple[NewMove, ...]:
     """Return the moves of games that count, in the last year, that no earlier game with that color has."""
     table = games.table
     newest = np.fmax.reduce(table.years[mine], initial=np.nan)
     earlier = of_color & ~(table.years > newest - 1.0)
-    if np.isnan(newest) or not earlier.any():
+    if np.isnan(newest) or earlier.sum() < known:
         return ()
     pairs = table.keys ^ (table.actions * _MIX)
     old, late = table.own & earlier[table.game], table.own & (mine & ~earlier)[table.game]

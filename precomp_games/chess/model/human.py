@@ -231,6 +231,12 @@ def networks_path(given: str | os.PathLike[str] | None = None) -> str:
     return os.path.expanduser(named)
 
 
+def network_ratings() -> tuple[float, float]:
+    """Return the lowest and the highest rating of the networks that are named; NaN where names have none."""
+    ratings = _files(networks_path())
+    return min(ratings), max(ratings)
+
+
 def _files(path: str) -> dict[float, str]:
     """Return files of networks by rating; NaN for a single file whose name has none."""
     if not os.path.isdir(path):

@@ -17,7 +17,7 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import chess
@@ -404,11 +404,18 @@ class Preparation(Result):
         return {game: number for number, game in enumerate(games)}
 
     @property
+    def places(self) -> Sequence[Hashable]:
+        """For each of the book's positions, the unit that is learned once: the position, or its history."""
+        by_position = self.settings.price == "positions"
+        return [board.epd() for board in self.book.boards] if by_position else range(len(self.book))
+
+    @property
     def guessed(self) -> tuple[int, float]:
-        """Number of positions after guesses, replies that no game has, and their total gain."""
+        """Number of `places` after guesses, replies that no game has, and their total gain."""
         guessed = rests_on_guesses(self.book, self.games)
         added = (gain for gain, is_guess in zip(self.gains, guessed, strict=True) if is_guess)
-        return sum(guessed), math.fsum(added)
+        known = {place for place, is_guess in zip(self.places, guessed, strict=True) if not is_guess}
+        return len(set(self.places) - known), math.fsum(added)
 
     @property
     def coverage(self) -> dict[int, float]:

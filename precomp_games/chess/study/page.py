@@ -392,7 +392,7 @@ def _summary(each: BookPage) -> dict[str, Any]:
     if made.person is not None and made.book.positions:
         rest, added = made.guessed
         whole = math.fsum(made.gains)
-        guesses = words.unseen_words(rest, len(made.book), added, whole, each.opponent.unseen)
+        guesses = words.unseen_words(rest, len(set(made.places)), added, whole, each.opponent.unseen)
     title = plain_text(each.opponent.title, _LONGEST_NAME)
     gain, found = made.utility - made.unprepared, made.traps[:_MOST_TRAPS]
     versus = [words.versus_words(made.side, title, made.person)]

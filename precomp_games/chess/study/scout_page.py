@@ -134,9 +134,10 @@ def leaving_words(scouting: Scouting, color: ColorScouting) -> str:
     if not leaving.left:
         return f"no game leaves what {scouting.known} games before it had"
     who = 100.0 * leaving.by_player / leaving.left
-    begin = f"half of the games leave, by move {leaving.median}, what {scouting.known} games before them had"
+    known = f"the positions that {scouting.known} games before them had"
+    begin = f"by move {leaving.median}, half of the games have left {known}"
     if leaving.median is None:
-        begin = f"{leaving.left} games leave what {scouting.known} games before them had"
+        begin = f"{leaving.left} games leave {known}"
     return f"{begin}; {who:.0f} of 100 by a move of the player's"
 
 

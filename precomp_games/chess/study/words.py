@@ -82,7 +82,12 @@ def unseen_words(positions: int, size: int, gain: float, whole: float, unseen: s
     if not positions:
         return f"none of {size} positions rests on {unseen}"
     text = f"{positions} of {size} positions {'rests' if positions == 1 else 'rest'} on {unseen}"
-    return text if whole <= 0.0 else f"{text}, with {max(0.0, gain / whole):.0%} of what the book adds"
+    return text if whole <= 0.0 else f"{text}, with {share_words(gain / whole)} of what the book adds"
+
+
+def share_words(share: float) -> str:
+    """Return a share such as "25%"; "all" or "none" as well where other positions cost, or add more."""
+    return "none" if share < 0.005 else "all" if share >= 0.995 else f"{share:.0%}"
 
 
 def versus_words(side: str, opponent: str, person: Person | None) -> str:
