@@ -41,7 +41,7 @@ from precomp_games._support.config import networks_named
 from precomp_games._support.deadlines import limited, part
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.game_records import position_hash
-from precomp_games.chess.data.move_counts import DEFAULT_PLIES, GameTable
+from precomp_games.chess.data.move_counts import GameTable
 from precomp_games.chess.data.repertoire import read_repertoire
 from precomp_games.chess.data.scouting import ScoutedGames
 from precomp_games.chess.data.scouting import scout as scouted
@@ -140,7 +140,7 @@ def run(given: flags.FlagValues) -> None:
     path, name, population = _named(given)
     folder = _app.output_folder(given.output_dir or os.path.join("output", folder_name(name)))
     with _app.errors_by_flag("games", "a PGN file"):
-        read = ScoutedGames.read(path, name, max(given.plies, DEFAULT_PLIES))
+        read = ScoutedGames.read(path, name, given.plies)
         person = read_person(path, name, population, given.plies, read)
         played = scouted(read)
     print(f"{'Played':<20}{scout_page.games_words(played)}")
