@@ -11,6 +11,7 @@ import shutil
 import pytest
 
 from precomp_games.chess import find_engine
+from precomp_games.commands import main
 from tests.examples.launcher import printed
 from tests.test_docs import example_of
 
@@ -51,7 +52,7 @@ def test_a_story_has_four_commands_and_tells_how_long_they_take(story):
 @pytest.mark.engine
 @pytest.mark.seconds("examples, one after the other")
 @pytest.mark.parametrize("story", _STORIES, ids=lambda story: story.stem)
-def test_a_story_runs_from_top_to_bottom(story, tmp_path):
+def test_a_story_runs_from_top_to_bottom(story, tmp_path, monkeypatch):
     shutil.copy(_DATA / "karpov_sample.pgn", tmp_path / "karpov.pgn")
     shutil.copy(_DATA / "repertoire_sample.pgn", tmp_path / "mine.pgn")
     games = (_DATA / "review_sample.pgn").read_text(encoding="utf-8")
@@ -60,7 +61,11 @@ def test_a_story_runs_from_top_to_bottom(story, tmp_path):
     engine.write_text(f'#!/bin/sh\nexec "{find_engine()}"\n', encoding="utf-8")
     engine.chmod(0o755)
     (tmp_path / "typed").write_text("q\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
     for words in commands(story):
+        if words[:2] == ["precomp-games", "scout"]:  # which no example starts
+            assert main(words) == 0
+            continue
         example = example_of(words)
         assert example is not None, words
         name = pathlib.Path(example[0]).stem
