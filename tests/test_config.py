@@ -17,7 +17,7 @@ from tests.shown import shown
 
 def test_settings_hold_until_the_end_of_their_block():
     before = dict(_settings)
-    assert memory_limit() == pytest.approx(default_memory())
+    assert memory_limit() == pytest.approx(default_memory(), rel=0.1)
     with config(max_memory="2GB"):
         assert memory_limit() == 2e9
         with config(progress=print), config(max_memory=3e9):

@@ -41,7 +41,7 @@ def config(
 
     Args:
         max_memory: bytes that the process may have, or a text such as "2GB"; a tree that is about to take
-            more is refused early, with what to change. By default four fifths of the machine's. None: as
+            more is refused early, with what to change. By default four fifths of what is available. None: as
             before.
         progress: what shows work that takes long, called as tqdm is, by name, with `desc`, `unit`, `total`
             and `leave`, such as tqdm.notebook's. By default bars on terminals alone. None: as before.

@@ -37,10 +37,11 @@ BLOCK = 8192
 """Objects that are made between two looks at the memory: some 50 MB of states."""
 
 _LEAST = 1e6
-_SHARE = 0.8  # of the machine's memory, by default: the rest is others'
+_SHARE = 0.8  # of what is available, by default
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 _CGROUPS = pathlib.Path("/sys/fs/cgroup")
+_MEMORY = pathlib.Path("/proc/meminfo")
 _OWN_GROUPS = pathlib.Path("/proc/self/cgroup")
 _Object = TypeVar("_Object")
 # What of a package loads an OpenBLAS of its own, and bytes of address space that this takes for a thread, a
@@ -78,14 +79,23 @@ Memory = Annotated[float | str, checks.Check(check_memory)]
 
 
 def default_memory() -> float:
-    """Return four fifths of the machine's memory, or of the limit of this process's control groups."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return _SHARE * min([float(total), *_group_limits()])
+    """Return four fifths of what the process has and could still get, by machine and control groups.
+
+    So it stays the same while the process grows, and others' memory is not counted.
+    """
+    return _SHARE * (resident_memory() + max(min([_available_memory(), *_group_rooms()]), 0.0))
 
 
-def _group_limits() -> list[float]:
-    """Return the limits of the control groups that this process is in, of both versions."""
-    limits = []
+def _available_memory() -> float:
+    """Return the bytes that the machine could give without swapping."""
+    with contextlib.suppress(OSError, ValueError):
+        return 1024.0 * _numbers(_MEMORY)["MemAvailable:"]
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
+
+
+def _group_rooms() -> list[float]:
+    """Return the bytes that are left below the limits of this process's control groups, of both versions."""
+    rooms = []
     try:
         lines = _OWN_GROUPS.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -94,14 +104,24 @@ def _group_limits() -> list[float]:
         _, controllers, path = line.split(":", 2)
         if controllers not in ("", "memory"):
             continue
-        root, name = _CGROUPS / controllers, "memory.limit_in_bytes" if controllers else "memory.max"
+        names = ("limit_in_bytes", "usage_in_bytes", "total_inactive_file")
+        limit, usage, cached = names if controllers else ("max", "current", "inactive_file")
+        root = _CGROUPS / controllers
         group = root / path.lstrip("/")
         for folder in (group, *group.parents):  # a group may have no more than what it is in
             with contextlib.suppress(OSError, ValueError):  # not there, or "max"
-                limits.append(float((folder / name).read_text(encoding="utf-8")))
+                rooms.append(float((folder / f"memory.{limit}").read_text(encoding="utf-8")))
+                rooms[-1] -= float((folder / f"memory.{usage}").read_text(encoding="utf-8"))
+                rooms[-1] += _numbers(folder / "memory.stat").get(cached, 0.0)  # of files, let go when needed
             if folder == root:
                 break
-    return limits
+    return rooms
+
+
+def _numbers(path: pathlib.Path) -> dict[str, float]:
+    """Return the number behind each name in a file of lines such as "MemFree: 12 kB"."""
+    lines = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
+    return {name: float(number) for name, number, *_ in lines}
 
 
 def resident_memory() -> float:
@@ -189,13 +209,23 @@ class MemoryMeter:
         Raises:
           ValueError: see `check`; those that follow are estimated by those that came.
         """
-        self._look(kind, 0, count)
+        self.look(kind, 0, count)
         for made, each in enumerate(objects, 1):
             yield each
             if made % BLOCK == 0:
-                self._look(kind, BLOCK, count - made)
+                self.look(kind, BLOCK, count - made)
 
-    def _look(self, kind: str, made: int, left: int) -> None:
+    def look(self, kind: str, made: int, left: int) -> None:
+        """Compare the memory with the limit: what it is, and what objects of a kind that are left will take.
+
+        Args:
+            kind: of the objects.
+            made: how many of them were made since the last look; 0 as they begin.
+            left: how many are still to be made.
+
+        Raises:
+            ValueError: it passes the limit.
+        """
         used = resident_memory()
         size, seen = self._took.get(kind, (0.0, 0))
         if made and used > self._most:  # elsewhere they reused freed memory, and show nothing

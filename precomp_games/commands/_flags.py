@@ -148,7 +148,7 @@ class MemoryFlags:
 
     Attributes:
       max_memory: Stop with an error, which names flags to change, before the process takes more than this,
-        such as 2GB. Default: four fifths of the machine's memory.
+        such as 2GB. Default: four fifths of what is available.
     """
 
     max_memory: str | None = None

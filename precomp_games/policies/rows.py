@@ -231,9 +231,10 @@ def asked_rows(ask: Callable[[Sequence[Any]], _Rows], states: Sequence[Any], mem
       ValueError: as `ask`, or the memory does not suffice.
     """
     parts = []
+    memory.look("answers", 0, len(states))
     for first in range(0, max(len(states), 1), BLOCK):
         parts.append(ask(states[first : first + BLOCK]))
-        memory.check()
+        memory.look("answers", BLOCK, max(len(states) - first - BLOCK, 0))
     if len(parts) == 1:
         return parts[0]
     memory.check(sum(column.nbytes for part in parts for column in part))  # all of it twice, for a moment

@@ -271,7 +271,8 @@ class LevelPositions:
             answer = rows.asked_rows(ask, states, self.memory)
             if self.alike is not None:
                 told = zip(self.mover[asked].tolist(), self.infoset_strings(asked.tolist()), strict=True)
-                self.alike.hold(states, answer, names, told)
+                compared = self.memory.watched("compared answers", told, len(asked))
+                self.alike.hold(states, answer, names, compared)
             answers.append((asked, answer))
         self._spot_check(wanted)
         self.memory.check(_BYTES_AN_ANSWER * sum(len(answer.action) for _, answer in answers))

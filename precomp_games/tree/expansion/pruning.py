@@ -164,8 +164,9 @@ class InformationStates:
         """
         assert level.past is not None
         local: dict[str, int] = {}
-        where = (k for (k,) in in_blocks(level.position[own]))
-        numbers = (local.setdefault(name, len(local)) for name in self._positions.infoset_strings(where))
+        asked = self._positions.infoset_strings(k for (k,) in in_blocks(level.position[own]))
+        watched = self._positions.memory.watched("information states", asked, len(own))
+        numbers = (local.setdefault(name, len(local)) for name in watched)
         members = np.fromiter(numbers, np.int32, len(own))
         names, first = list(local), np.unique(members, return_index=True)[1]
         told = []
