@@ -46,7 +46,7 @@ def test_the_default_is_a_share_of_what_is_available(monkeypatch, tmp_path):
 
 
 def test_rooms_of_control_groups(tmp_path, monkeypatch):
-    """Those of version 1 and of version 2, of the group and of what it is in."""
+    """The limits of version 1 and of version 2 count, of the group and of what it is in."""
     groups = tmp_path / "groups"
     monkeypatch.setattr(memory, "_CGROUPS", groups)
     (tmp_path / "memory.max").write_text("7")  # of no group

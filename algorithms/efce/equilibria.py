@@ -195,7 +195,8 @@ def efce_lp(
     except LinearProgramError as error:
         if "infeasible" not in error.status.lower() or not np.isfinite(least).any():
             raise
-        why = f"no {notion} gives the players the floors {shown(least.tolist())}"
+        kept = [None if floor == -np.inf else floor for floor in least.tolist()]
+        why = f"no {notion} gives the players the floors {shown(kept)}"
         raise LinearProgramError(error.status, why) from None
     if smaller:  # whose multipliers are the weights of a mean
         weights = np.maximum(solution.duals[least_row], 0.0)

@@ -205,6 +205,8 @@ def test_matrix_games_by_hand(example):
         LinearProgramError, match=r"nfeasible; no efce gives the players the floors \[2.6, 2.5\]"
     ):
         efce.efce_lp(bos, floors=(2.6, 2.5))
+    with pytest.raises(LinearProgramError, match=r"no efcce gives the players the floors \[None, 9\.0\]"):
+        efce.efce_lp(bos, floors=(None, 9), notion="efcce")
     for floors in ((None, 2.5), [None, 2.5], np.array([-np.inf, 2.5])):
         assert efce.efce_lp(bos, objective=0, floors=floors).value == pytest.approx(2.5, abs=1e-7)
 
