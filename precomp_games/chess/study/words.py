@@ -242,7 +242,7 @@ class OpponentWords:
 def evaluation_words(settings: PreparationSettings, *, corrected: bool) -> str:
     """Describe the evaluation of positions where lines end."""
     ends = {"calibrated": "an evaluation that was fitted to games", "rollouts": "games that are played out"}
-    ends["people"] = f"what people's games score: {settings.speed}, about {settings.rating:g}"
+    ends["people"] = f"what people's games score: {settings.speed}, about {settings.rating:.0f}"
     by = ends.get(settings.evaluation, "the analyst's evaluation")
     return f"{by}, corrected by games" if corrected else by
 
