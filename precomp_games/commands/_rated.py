@@ -1,38 +1,26 @@
-"""Fits of values of people's games: what `calibrate --games` does, and `opponent` at other ratings."""
+"""The work of `calibrate --games`: fits values of people's games and the time people spend; checks both."""
 
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 
 from absl import flags
 
-from precomp_games._support.checks import ArgumentError, counted
+from precomp_games._support.checks import counted
 from precomp_games._support.deadlines import part, sample_in_time, time_is_up
 from precomp_games.chess.data.game_records import SPEEDS
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import Line, SearchLimit
-from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.model import people_checks
 from precomp_games.chess.model.clock_times import fit_clock_times
-from precomp_games.chess.model.model import Engines
-from precomp_games.chess.model.people_values import (
-    PeopleFit,
-    fit_beyond,
-    fit_people,
-    load_people,
-    save_people,
-)
-from precomp_games.chess.model.rated_games import BAND, RatedPosition, rated_games, spread
-from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.model.people_values import PeopleFit, fit_people, save_people
+from precomp_games.chess.model.rated_games import RatedPosition, rated_games, spread
 from precomp_games.commands import _app, _chess, _files, _flags
 
 _NODES = 20_000
 _POSITIONS = 8000
 _TESTED = 0.3  # positions to test with, times those that are fitted to
 _READING = 0.4  # of --minutes
-_OWN = 600  # positions of a person's games, three of each
-_OF_TIME = 0.2  # that is left, for them
 
 
 def run(given: flags.FlagValues) -> None:
@@ -89,58 +77,6 @@ def run(given: flags.FlagValues) -> None:
     path = folder / "people_games.json"
     save_people(dataclasses.replace(people, evidence=evidence), path)
     print(f"\nWritten: {path}, for --evaluation=people --calibration={path}")
-
-
-def values_beyond(
-    given: flags.FlagValues,
-    games: str,
-    rating: float | None,
-    settings: PreparationSettings,
-    engines: Engines,
-    folder: pathlib.Path,
-) -> str:
-    """Set --calibration where a person's rating is beyond the games that values were fitted to.
-
-    Returns:
-      a line about it; "" elsewhere.
-    """
-    if settings.evaluation != "people" or settings.calibration or rating is None:
-        return ""
-    people = load_people()
-    low, high = people.ratings
-    if low - BAND / 2 <= rating <= high + BAND / 2:
-        return ""
-    told = f"\n{'Beyond':<20}what positions are worth is known of games at {low:.0f} to {high:.0f}; here, "
-    found = _fit_person(games, rating, settings, engines.analyst) if engines.can_search else None
-    if found is None:
-        return f"{told}as at the nearest"
-    path, row = folder / "people_games.json", found.rows[-1]
-    save_people(found, path)
-    given["calibration"].value = str(path)
-    each, near = (25.0 * of.pawn for of in (row.utility, people.at(row.speed, row.rating)))
-    return (
-        f"{told}by {row.games} games of the file at {row.rating:.0f}: a pawn more is worth {each:.1f} points "
-        f"in 100 games, and not {near:.1f}"
-    )
-
-
-def _fit_person(
-    games: str, rating: float, settings: PreparationSettings, analyst: StoredEngine
-) -> PeopleFit | None:
-    """Fit values to the games of a file at such ratings; None where they are too few."""
-
-    def lines(some: list[RatedPosition]) -> list[tuple[RatedPosition, Line]]:
-        found = analyst.search([each.epd for each in some], SearchLimit(nodes=_NODES), 1)
-        return [(each, result.lines[0]) for each, result in zip(some, found, strict=True)]
-
-    try:
-        with part(_OF_TIME):
-            read = rated_games(games, positions=3, speeds=(settings.speed,), seed=settings.seed, clocks=False)
-    except ArgumentError:
-        return None
-    drawn = spread([each for each in read.positions if abs(each.rating - rating) <= BAND], _OWN)
-    _, found = sample_in_time(drawn, lines, seed=settings.seed, share=_OF_TIME, first=200)
-    return fit_beyond(load_people(), [each for each, _ in found], [line for _, line in found])
 
 
 def _print(

@@ -50,6 +50,7 @@ from precomp_games.chess.model.human import WHERE, network_ratings
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.people import FITTED, HUMAN, ModelledPerson, model_person, read_person
+from precomp_games.chess.model.people_values import load_people
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import Preparation, WholeTree
 from precomp_games.chess.study import scout_page
@@ -64,7 +65,7 @@ from precomp_games.chess.study.words import (
     signed_points,
     unseen_words,
 )
-from precomp_games.commands import _app, _chess, _files, _flags, _rated, prepare, scout
+from precomp_games.commands import _app, _chess, _files, _flags, prepare, scout
 
 _PLAYED = 6  # rows of what a person plays with each color, and
 _LINES = 5  # of each book, that are printed
@@ -160,8 +161,6 @@ def run(given: flags.FlagValues) -> None:
             print("White alone: the stored searches are those.")
             each = each[:1]
         needed = engines.start_record()
-        values = _rated.values_beyond(given, path, rating, each[0], engines, folder)
-        each = _settings(given, sides) if values else each
         robust = given.menu <= 1 and given.price == "infosets" and not (given.plan or given.keep)
         against = model_person(
             *(person, each[0], engines),
@@ -170,7 +169,7 @@ def run(given: flags.FlagValues) -> None:
             distrusts=robust and not given["distrust"].present,
             least=given.least_games or (_LEAST if behind == HUMAN else 1),
         )
-        print(_told_model(against) + values)
+        print(_told_model(against))
         if against.engines is not None and given.behind is None and not networks_named():
             print(f"{'Missing':<20}{_MISSING}: {WHERE}")
         made: list[Preparation] = []
@@ -284,6 +283,10 @@ def _told_model(against: ModelledPerson) -> str:
         near = f", of whom the nearest are rated {min(max(rating, low), high):.0f}"
         near = near if rating < low or rating > high else ""
         told["Behind them"] = f"people rated {rating:.0f}, by networks of people's moves{near}"
+        if against.settings.evaluation == "people":
+            low, high = load_people(against.settings.calibration or None).ratings
+            if not low <= rating <= high:
+                told["Beyond"] = f"values are of games at {low:.0f} to {high:.0f}; beyond, of the nearest"
     first = f"{against.first:.0f}"
     if not len(years):
         told["Prediction"] = "unknown: no game has a date, so all count alike"

@@ -16,7 +16,6 @@ from precomp_games.chess.model.people_values import (
     TERMS,
     PeopleFit,
     PeopleUtility,
-    fit_beyond,
     fit_people,
     load_people,
     save_people,
@@ -225,16 +224,3 @@ def test_evaluations_ask_for_one_line_where_few_positions_need_a_menu():
         policies = preparation_policies(settings, engine)
         assert policies.leaf_value.multipv == lines
         assert policies.sigma_pre[0].multipv == settings.multipv
-
-
-def test_games_beyond_all_ratings_have_a_fit_of_their_own():
-    people = PeopleFit(fit_people(*simulated(BLITZ, "blitz", 400)), (TRUE,), "games", "Fish 1", "nodes=1")
-    slight = PeopleUtility(0.1, 1.8, 1.3, -0.3)
-    found = fit_beyond(people, *simulated(slight, "blitz", 400, rating=500.0, seed=7))
-    assert found is not None and found.rows[:-1] == people.rows
-    assert (found.rows[-1].speed, found.rows[-1].band, found.rows[-1].games) == ("blitz", 300, 400)
-    assert abs(found.at("blitz", 500.0).pawn - 0.1) < 0.05 < 0.15 < people.at("blitz", 500.0).pawn
-    assert found.at("blitz", 1900.0) == people.at("blitz", 1900.0)
-    few = fit_beyond(people, *simulated(slight, "rapid", 60, rating=500.0))
-    assert few is not None and few.rows[-1].speed == "blitz"  # of which there are fits
-    assert fit_beyond(people, *simulated(slight, "blitz", 40, rating=500.0)) is None

@@ -68,18 +68,9 @@ def test_what_is_drawn_is_what_the_file_says(tmp_path):
     earlier, later = drawn.parted(0.15)
     assert (earlier.games, later.games) == (17, 3)
     assert {each.game for each in later.moves} == {each.game for each in later.positions} == {17, 18, 19}
-    (without,) = {each.clocks for each in _without_clocks(path, left_out[0])}
-    assert without == (1.0, 1.0)
     path.write_text("".join(left_out[:4]))
     with pytest.raises(ValueError, match=r"rated_games\(\): expected path to have games with WhiteElo"):
         rated_games(path)
-
-
-def _without_clocks(path, text):
-    path.write_text(text)
-    found = rated_games(path, clocks=False)
-    assert found.games == 1 and len(found.positions) == 2 and not found.moves
-    return found.positions
 
 
 def test_positions_are_spread_over_speeds_and_bands(tmp_path):

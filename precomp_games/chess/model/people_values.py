@@ -276,31 +276,6 @@ def fit_people(
     return tuple(sorted(rows, key=lambda row: (SPEEDS.index(row.speed), row.band or -1)))
 
 
-def fit_beyond(
-    people: PeopleFit, positions: Sequence[RatedPosition], lines: Sequence[Line]
-) -> PeopleFit | None:
-    """Return fits with one more, of games of a speed whose ratings are beyond those of all rows.
-
-    Its coefficients are expected to be the nearest row's, give or take half of them, as are those of a speed
-    with few games.
-
-    Returns:
-      None where there are fewer than 50 games.
-    """
-    scores, games = (np.array([getattr(each, name) for each in positions]) for name in ("score", "game"))
-    data = Data(features(positions, lines), scores, games)
-    if data.num_games < _FEWEST_GAMES:
-        return None
-    ratings = np.array([each.rating for each in positions])
-    speed = _nearest(positions[0].speed, [row.speed for row in people.rows])
-    near = people.at(speed, float(ratings.mean()))
-    values, errors = (np.array([getattr(near, f"{name}{of}") for name in TERMS]) for of in ("", "_error"))
-    center = Coefficients(values, np.diag(errors**2))
-    fitted = fit("logistic", data, center, np.maximum(0.5 * np.abs(values), 1e-3))
-    row = _row(speed, band(float(ratings.mean())), ratings, data, fitted)
-    return dataclasses.replace(people, rows=(*people.rows, row))
-
-
 def _spread_at(between: Floats, speed: Coefficients) -> Floats:
     return np.maximum(between, np.maximum(_LEAST_SPREAD * np.abs(speed.values), 1e-3))
 

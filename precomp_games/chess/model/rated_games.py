@@ -34,7 +34,6 @@ BAND = 300
 TEST_SHARE = 0.15
 _MOVES = 1 / 8  # share of a game's moves that are drawn with their seconds
 _LAST = 160  # half-moves of a game that are read
-_NO_CLOCKS = (1.0, 1.0)  # seconds that count as nothing known
 _FEWEST_READ = 1000  # games, however little time there is
 
 
@@ -143,7 +142,6 @@ def rated_games(
     speeds: Sequence[str] = SPEEDS,
     seed: int | Sequence[int] = 0,
     report: GameReport | None = None,
-    clocks: bool = True,
 ) -> RatedGames:
     """Draw positions and moves from a file of rated games with clocks, as far as there is time.
 
@@ -153,7 +151,6 @@ def rated_games(
       speeds: speeds of the games to draw from.
       seed: of the draws.
       report: report to which the counts are added.
-      clocks: whether games without clocks are left out; else both sides of these have the same time.
 
     Raises:
       ValueError: no game has ratings of both sides, clocks and a result.
@@ -165,18 +162,13 @@ def rated_games(
     for number, record in enumerate(read):
         if number >= _FEWEST_READ and time_is_up():
             break
-        known = None not in record.ratings and record.control is not None
-        if (
-            not known
-            or (clocks and not any(record.clocks))
-            or record.speed not in speeds
-            or record.result not in WHITE_SCORES
-        ):
+        known = None not in record.ratings and record.control is not None and any(record.clocks)
+        if not known or record.speed not in speeds or record.result not in WHITE_SCORES:
             continue
         games += 1
         for ply in range(2, len(record.actions)):
             if record.keys[ply] is not None:
-                _add(record, number, ply, drawn, timed, clocks)
+                _add(record, number, ply, drawn, timed)
     if not games:
         raise ArgumentError(
             "expected path to have games with WhiteElo, BlackElo, TimeControl, a result and clocks "
@@ -186,24 +178,18 @@ def rated_games(
 
 
 def _add(
-    record: GameRecord,
-    number: int,
-    ply: int,
-    drawn: list[RatedPosition],
-    timed: list[TimedMove],
-    clocks: bool,
+    record: GameRecord, number: int, ply: int, drawn: list[RatedPosition], timed: list[TimedMove]
 ) -> None:
-    """Add the samples of a half-move, if its clocks are known, or need not be."""
+    """Add the samples of a half-move, if its clocks are known."""
     (epd, num_moves), white = record.keys[ply], record.mover(ply) == chess.WHITE
     white_rating, black_rating = record.ratings
     assert record.control is not None and white_rating is not None and black_rating is not None
     own, other, after = record.clocks[ply - 2], record.clocks[ply - 1], record.clocks[ply]
     year, speed, mean = record.year or 0.0, record.speed, (white_rating + black_rating) / 2.0
-    both = _NO_CLOCKS if own is None or other is None else (own, other)
-    if epd and (both is not _NO_CLOCKS or not clocks):
+    if epd and own is not None and other is not None:
         ratings = (white_rating, black_rating) if white else (black_rating, white_rating)
         score = WHITE_SCORES[record.result] if white else 1.0 - WHITE_SCORES[record.result]
-        drawn.append(RatedPosition(number, year, speed, ratings, both, epd, score))
+        drawn.append(RatedPosition(number, year, speed, ratings, (own, other), epd, score))
     if own is not None and after is not None and (spent := own - after + record.control[1]) >= 0.0:
         timed.append(TimedMove(number, year, speed, record.control, mean, ply, num_moves, spent))
 
