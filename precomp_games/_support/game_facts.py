@@ -78,14 +78,13 @@ class GameFacts:
             self._reject_mover(state)
         return player
 
-    def movers_of(self, states: Iterable[Any]) -> npt.NDArray[np.int8]:
-        """Return who is to move at each of several states."""
-        players, known = [], self.movers
-        for state in states:
-            player = state.current_player()
-            if player not in known:
-                self._reject_mover(state)
-            players.append(player)
+    def movers_of(self, states: Sequence[Any], watched: Iterable[Any]) -> npt.NDArray[np.int8]:
+        """Return who is to move at each of several states, which come `watched` one by one."""
+        players = [state.current_player() for state in watched]
+        if not self.movers.issuperset(players):
+            self._reject_mover(
+                next(s for s, player in zip(states, players, strict=True) if player not in self.movers)
+            )
         return np.array(players, np.int8)
 
     def _reject_mover(self, state: Any) -> NoReturn:

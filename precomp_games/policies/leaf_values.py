@@ -201,7 +201,7 @@ class ExactValues:
             while depth < len(levels) or here.states:
                 asked = here.add(levels[depth] if depth < len(levels) else ())
                 looked_at = context.memory.watched("looked at", here.states, len(here.states))
-                mover = facts.movers_of(looked_at)
+                mover = facts.movers_of(here.states, looked_at)
                 facts.check_names(here.states, mover)
                 over, goes_on = np.flatnonzero(mover == TERMINAL), np.flatnonzero(mover != TERMINAL)
                 value = np.zeros(len(mover))

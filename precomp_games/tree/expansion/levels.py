@@ -120,7 +120,7 @@ class _Expander:
         while len(level.position):
             count = len(level.position)
             self.memory.begin(f"at level {depth}, with {self.size + count} histories")
-            if count > 2 * BLOCK:
+            if count > 4 * BLOCK:
                 give_back()  # what the states of the level before took, in pieces that arrays do not fit into
             level.weight = self._weights(level)
             level.infoset = self._memorizable(level)
