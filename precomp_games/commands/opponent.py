@@ -247,10 +247,10 @@ def _write_page(
 def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
     """Return the file, the name as the file has it, and the file of others' games."""
     population = given.population
+    if population is not None and not os.path.isfile(population):
+        raise ValueError(f"--population: expected a file, got {population!r}")
     if given.games is None:
         population = population or str(_flags.DATA / "championship_sample.pgn")
-    elif population is not None and not os.path.isfile(population):
-        raise ValueError(f"--population: expected a file, got {population!r}")
     return *scout.named_player(given), population
 
 
