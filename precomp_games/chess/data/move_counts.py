@@ -101,9 +101,8 @@ class GameTable:
 
     def first(self, plies: int) -> GameTable:
         """Return the same games without their later half-moves."""
-        kept = self.ply < plies
-        moves = (self.keys[kept], self.actions[kept], self.game[kept], self.own[kept], self.white[kept])
-        return GameTable(*moves, self.years, self.ratings, self.speeds, self.sides, self.number)
+        kept, of_moves = self.ply < plies, ("keys", "actions", "game", "own", "white")
+        return dataclasses.replace(self, **{name: getattr(self, name)[kept] for name in of_moves})
 
     def frequent(self, least: int) -> GameTable:
         """Return these games, in which only moves at positions of at least `least` games count."""

@@ -448,11 +448,12 @@ def policy(style: str, script: str = "") -> str:
 @functools.cache
 def template(name: str) -> jinja2.Template:
     """Return a page's template, a file of the folder report_page."""
+    loader = jinja2.FunctionLoader(lambda each: asset(f"report_page/{each}"))
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, loader=loader
     )
     environment.filters |= {"points": words.points, "signed": words.signed_points}
-    return environment.from_string(asset(f"report_page/{name}"))
+    return environment.get_template(name)
 
 
 @functools.cache
