@@ -439,10 +439,9 @@ def _embedded(data: Any) -> str:
 def policy(style: str, script: str = "") -> str:
     """Return a content security policy for a page with only this style and this script."""
     hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
-    of_style, of_script = (f"'sha256-{each}'" for each in hashes)
+    css, of_script = (f"'sha256-{each}'" for each in hashes)
     scripts = f"script-src {of_script}; " if script else ""
-    own = f"default-src 'none'; {scripts}style-src {of_style}; "
-    return f"{own}img-src data:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; {scripts}style-src {css}; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 @functools.cache
