@@ -15,10 +15,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-for
 WHEEL := build/wheel
-# Files go to the cores whole, the dearest first, as tests/tiers.py orders them.
+# Files go to the cores whole, in the order of pyproject.toml's testpaths.
 PYTEST := -m pytest -n auto --dist loadfile --no-loadscope-reorder
 # What `make check` and `make test-oldest` run: no example as a process, no engine, no browser.
-FAST := $(PYTEST) --tier=quick --ignore=tests/examples --ignore=tests/test_docs.py
+FAST := $(PYTEST) -m "not slow and not engine and not browser" --ignore=tests/examples --ignore=tests/test_docs.py
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -26,7 +26,7 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-rest test-all test-oldest bench soak docs install engine browser lint format types wheel try-wheel clean
+.PHONY: help run check test test-all test-oldest bench soak docs install engine browser lint format types wheel try-wheel clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s%s\n", $$1, $$2 }' Makefile
@@ -40,13 +40,11 @@ check: install lint types ## The quick loop: ruff, mypy and the fast tests.
 
 test: built ## That everything works here: lint, types, the wheel, and each behavior once or a few times.
 	@echo '== pytest, each behavior'
-	$(BIN)/python $(PYTEST) --tier=few $(PYTEST_ARGS)
+	$(BIN)/python $(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-test-rest: built ## What `make test` leaves out: all other cases, and what tries machines.
-	@echo '== pytest, all other cases'
-	$(BIN)/python $(PYTEST) --tier=rest $(PYTEST_ARGS)
-
-test-all: test test-rest ## All tests; CI runs these.
+test-all: built ## All tests, and properties with eight times as many examples; CI runs these.
+	@echo '== pytest, everything'
+	$(BIN)/python $(PYTEST) --hypothesis-profile=all $(PYTEST_ARGS)
 
 .PHONY: built
 built: install lint types try-wheel engine browser

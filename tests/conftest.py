@@ -1,4 +1,4 @@
-"""Fixtures of all tests, such as a UCI engine and a browser, and the choice of tests (tests/tiers.py)."""
+"""Fixtures of all tests, such as a UCI engine and a browser."""
 
 import os
 
@@ -7,38 +7,28 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import gc
+import math
 import pathlib
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import hypothesis
 import pytest
 from selenium import webdriver
 
 from precomp_games.chess import EngineError, find_engine
-from tests import tiers
-from tests.tiers import cases  # noqa: F401  # a fixture
+from tests import properties
 
-# The same examples each time: what a test finds once and not again is of no use to whoever waits for CI.
-hypothesis.settings.register_profile("fixed", derandomize=True)
-hypothesis.settings.load_profile("fixed")
+properties.register_profiles()
 
 # A shell's background jobs ignore SIGINT, and what tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    tiers.add_options(parser)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    tiers.configure(config)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    tiers.choose(config, items)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs an engine or a browser where there is none."""
     if os.environ.get("CI"):
         return  # let them fail
     for marker, reason in (("engine", _no_engine()), ("browser", _no_browser())):
@@ -66,6 +56,13 @@ def _no_browser() -> str:
     missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     install = "apt-get install chromium chromium-driver"
     return f"no {' and no '.join(missing)} found ({install})" if missing else ""
+
+
+@pytest.fixture(scope="session")
+def cases() -> Callable[[int], int]:
+    """Return a function from a loop's number of cases to the number that is run."""
+    part = 1 if hypothesis.settings.get_current_profile_name() == properties.ALL else 8
+    return lambda count: math.ceil(count / part)
 
 
 @pytest.fixture(scope="session")

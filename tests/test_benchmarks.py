@@ -28,7 +28,7 @@ def run(capsys):
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux only")
-@pytest.mark.test_all("all benchmarks")
+@pytest.mark.slow("all benchmarks")
 def test_all_rows_are_printed(run):
     status, printed, told = run("--histories=0.002", "--turns=1")
     assert status == 0 and "Traceback" not in told, told
@@ -56,7 +56,7 @@ def test_only_what_is_asked_for(run):
     assert "frontier" in printed and "OpenSpiel's iteration" not in printed
 
 
-@pytest.mark.test_all("two benchmarks")
+@pytest.mark.slow("two benchmarks")
 def test_chess_from_stored_searches_and_from_a_file(run, tmp_path):
     flags = ("--only=chess_equilibrium", "--turns=1")
     status, printed, told = run(*flags)
@@ -66,7 +66,7 @@ def test_chess_from_stored_searches_and_from_a_file(run, tmp_path):
     assert status == 0 and "searches were made" not in told and "lambda = 0.02" in printed
 
 
-@pytest.mark.test_all("a benchmark")
+@pytest.mark.slow("a benchmark")
 def test_rows_of_frontiers_and_certificates():
     rows = frontier.rows(20_000 / 2_800_000, 1, lambda text: None)
     assert [row.reached for row in rows if row.target] == [True, True]
@@ -74,7 +74,7 @@ def test_rows_of_frontiers_and_certificates():
     assert "certificate, tic_tac_toe" in rows[-1].what and "OUTSIDE" not in rows[-1].what
 
 
-@pytest.mark.test_all("a benchmark")
+@pytest.mark.slow("a benchmark")
 def test_rows_of_searches():
     """They hold answers to be equal."""
     said = []

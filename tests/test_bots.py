@@ -13,9 +13,9 @@ from open_spiel.python.bots.uniform_random import UniformRandomBot
 from precomp_games import HistoryTree, NetworkPolicy
 from precomp_games.algorithms import best_precomputation, best_response, nash_conv
 from precomp_games.policies.rows import as_batch_policy, policy_rows
-from tests.algorithms.zero_sum.games import constant_sum
-from tests.random_games import first, random_policy, random_tree, uniform
-from tests.reference import AsPolicy
+from tests.oracles.books import AsPolicy
+from tests.oracles.games import first, random_policy, random_tree, uniform
+from tests.oracles.zero_sum import constant_sum
 
 _NIM = "nim(pile_sizes=1;2)"
 

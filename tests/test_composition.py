@@ -38,8 +38,8 @@ from precomp_games.algorithms import meta_exploitability
 from precomp_games.algorithms.meta.policies import MetaGamePolicy, strategies_from_policy
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from precomp_games.tree.meta_strategy import MetaStrategy
-from tests import reference
-from tests.random_games import random_policy, random_tree
+from tests.oracles import books
+from tests.oracles.games import random_policy, random_tree
 
 _DOC = Path(__file__).resolve().parents[1] / "docs" / "composition.md"
 FORMS = ("audit", "reweighted")
@@ -424,7 +424,7 @@ def play(row: Row, form: str) -> list[float]:
     profile = tuple(kinds[kind][i] for i, kind in enumerate(row["profile"].split(" against ")))
     expected = meta_exploitability(tree, profile).value - game.value_shift
     start, played = game.new_initial_state(), [MetaGamePolicy(game, profile).action_probabilities] * 2
-    variance = reference.play_value(start, played, power=2) - reference.play_value(start, played) ** 2
+    variance = books.play_value(start, played, power=2) - books.play_value(start, played) ** 2
     policy = MetaGamePolicy(game, equilibrium)
     given = names | {"policy": policy, "cpp": policy.to_pyspiel(), "rng": np.random.default_rng(SEED)}
     one = returns_of(called(row), given)
@@ -450,7 +450,7 @@ def test_walks_see_the_whole_game() -> None:
         for form in FORMS:
             names = names_of(name, form)
             game = names["game"]
-            expected = sum(not state.is_chance_node() for state in reference.states(game))
+            expected = sum(not state.is_chance_node() for state in books.states(game))
             for made in ("game", "cached"):
                 states = get_all_states.get_all_states(
                     names[made], include_terminals=True, to_string=lambda state: state.history_str()

@@ -13,7 +13,7 @@ from tools.fuzz import TARGETS, targets
 assert targets.__all__  # importing it registers the targets
 
 
-@pytest.mark.seconds("all targets")
+# Costs seconds: all targets.
 def test_nothing_comes_out_but_results_and_refusals(tmp_path, cases):
     names = sorted(TARGETS)
     if importlib.util.find_spec("fsrs") is None:  # which drills need

@@ -18,7 +18,7 @@ from precomp_games.algorithms import (
     search,
     solve,
 )
-from tests.random_games import EfgText, first, uniform
+from tests.oracles.games import EfgText, first, uniform
 
 _KIND = pyspiel.GameType
 _PERFECT = _KIND.Information.PERFECT_INFORMATION

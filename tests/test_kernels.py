@@ -139,7 +139,7 @@ def test_a_kernel_is_compiled_once_whatever_numbers_calls_have():
     assert values.flags.writeable and max(_times_compiled(_difference), _times_compiled(_three)) <= 1
 
 
-@pytest.mark.test_all("compiles a kernel")
+@pytest.mark.slow("compiles a kernel")
 def test_compiling_is_announced_once(tmp_path):
     """With an empty cache the first run prints that it compiles; the second one does not compile."""
     program = (

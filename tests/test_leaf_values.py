@@ -10,8 +10,8 @@ from open_spiel.python.algorithms import expected_game_score
 from precomp_games import HistoryTree, RolloutValues
 from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues, LeafContext, sample_size
 from precomp_games.policies.rows import as_batch_policy
-from tests.random_games import SUPPORTS, random_policy, random_tree
-from tests.reference import AsPolicy, play_value
+from tests.oracles.books import AsPolicy, play_value
+from tests.oracles.games import SUPPORTS, random_policy, random_tree
 
 
 def _cut(tree):

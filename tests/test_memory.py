@@ -13,7 +13,7 @@ import pytest
 from precomp_games import HistoryTree, MixturePolicy, RolloutValues, config
 from precomp_games._support import memory
 from precomp_games._support.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
-from tests.random_games import random_menu, random_policy, random_tree, uniform
+from tests.oracles.games import random_menu, random_policy, random_tree, uniform
 
 
 def test_sizes():
@@ -211,12 +211,12 @@ def estimates(monkeypatch):
     tracemalloc.stop()
 
 
-@pytest.mark.seconds("memory shows in large arrays only")
+# Costs seconds: memory shows in large arrays only.
 def test_what_arrays_take_is_what_is_said(estimates):
     """By tracemalloc, on trees whose states are few or cheap."""
     if "PYTEST_XDIST_WORKER" in os.environ:  # in a process of its own: tests before it change what it finds
         own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tier=all", "-k", "what_arrays_take"]
+        words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "what_arrays_take"]
         ended = subprocess.run([sys.executable, *words, __file__], env=own, capture_output=True, text=True)
         assert ended.returncode == 0, ended.stdout
         return
@@ -319,7 +319,7 @@ def test_games_that_run_away_are_refused(game, penalty, limit, components):
     assert peak <= 1.1 * check_memory(limit, "limit")
 
 
-@pytest.mark.test_all("a machine's memory")
+@pytest.mark.slow("a machine's memory")
 def test_a_limit_of_2_gigabytes():
     """The same tree beside what just lets it fit, and beside a little more."""
     said, _, peak = _expanded("tic_tac_toe", 1e-9, "2GB", held=1_600_000_000)
@@ -365,7 +365,7 @@ def _of_game(game, limit="100GB"):
     return said, *map(float, numbers.split())
 
 
-@pytest.mark.test_all("a machine's memory")
+@pytest.mark.slow("a machine's memory")
 @pytest.mark.parametrize(
     ("game", "most"),
     [
@@ -381,7 +381,7 @@ def test_bytes_a_history(game, most):
     assert took / int(histories) <= most
 
 
-@pytest.mark.test_all("a machine's memory")
+@pytest.mark.slow("a machine's memory")
 @pytest.mark.parametrize(
     "game", ["cursor_go(board_size=2,max_cursor_moves=2)", "phantom_ttt", "go(board_size=9)"]
 )

@@ -16,8 +16,8 @@ from precomp_games.algorithms import (
     certified_precomputation,
     value_against_components,
 )
-from tests import reference
-from tests.random_games import (
+from tests.oracles import books
+from tests.oracles.games import (
     SUPPORTS,
     first,
     random_case,
@@ -71,10 +71,10 @@ class Case:
         pairs = [self.seated(other) for other in self.opponents]
         if isinstance(sets[0], dict):
             return np.array(
-                [reference.own_utilities_of_choices(self.game, self.player, sets, pair) for pair in pairs]
+                [books.own_utilities_of_choices(self.game, self.player, sets, pair) for pair in pairs]
             )
         pre = (self.pre, self.pre)
-        return np.array([reference.own_utilities(self.game, self.player, sets, pre, pair) for pair in pairs])
+        return np.array([books.own_utilities(self.game, self.player, sets, pre, pair) for pair in pairs])
 
     def _evaluated(self, sets, k, value):
         """Return the value of sets against component k with evaluated stops, from the definition."""
@@ -102,7 +102,7 @@ def case(seed):
     kind, by = ("efg", "infoset") if seed % 2 else ("tree", "history")
     for depth in (4, 3, 2):
         game, *_ = random_case(kind, seed, depth=depth + seed % 2)
-        if all(reference.all_sets(game, i, MOST_SETS) for i in (0, 1)):
+        if all(books.all_sets(game, i, MOST_SETS) for i in (0, 1)):
             break
     opponents = [random_policy(1000 * seed + k, SUPPORTS[k % 3], by) for k in range(count)]
     pre, own = random_policy(seed + 1, by=by), random_policy(seed + 2, by=by)
@@ -110,7 +110,7 @@ def case(seed):
 
 
 def decision_states(game):
-    return [state for state in reference.states(game) if state.current_player() >= 0]
+    return [state for state in books.states(game) if state.current_player() >= 0]
 
 
 # -- the policy ---------------------------------------------------------------------------------------
@@ -216,18 +216,17 @@ def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(cases):
     for seed in range(cases(100)):
         drawn = case(seed)
         game, player = drawn.game, drawn.player
-        sets = reference.all_sets(game, player)
+        sets = books.all_sets(game, player)
         explicit = drawn.weights @ drawn.utilities(sets)
         pair = drawn.seated(drawn.mixture.action_probabilities)
-        behavioral = reference.own_utilities(game, player, sets, (drawn.pre, drawn.pre), pair)
+        behavioral = books.own_utilities(game, player, sets, (drawn.pre, drawn.pre), pair)
         assert behavioral == pytest.approx(explicit, abs=1e-12), seed
         penalty = float(10.0 ** -(1 + seed % 3))
         best = (explicit - penalty * np.array(list(map(len, sets)))).max()
         found = drawn.best(penalty)
         assert found.value == pytest.approx(best, abs=1e-9), seed
         chosen = frozenset(
-            reference.information_state(game, found.tree.state(state.history), player)
-            for state in found.states()
+            books.information_state(game, found.tree.state(state.history), player) for state in found.states()
         )
         each = value_against_components(found)
         assert each == pytest.approx(drawn.utilities([chosen])[:, 0], abs=1e-9), seed
@@ -238,7 +237,7 @@ def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(cases):
 def test_menus(seed):
     drawn = case(2 * seed)
     drawn.pre = random_menu(seed)
-    choices = reference.all_choices(drawn.game, drawn.player, drawn.pre, 3000)
+    choices = books.all_choices(drawn.game, drawn.player, drawn.pre, 3000)
     assert choices
     sizes = np.array(list(map(len, choices)))
     found = drawn.best(0.02)
@@ -318,7 +317,7 @@ def test_a_leaf_value_for_each_component(seed):
     """Stopping is evaluated on the spot, and worth what it is against whom chance has drawn."""
     drawn = case(2 * seed)
     values = [random_evaluation(k) for k in range(len(drawn.opponents))]
-    sets = reference.all_sets(drawn.game, drawn.player)
+    sets = books.all_sets(drawn.game, drawn.player)
     brute = max(drawn.weights @ drawn.utilities(sets, values) - 0.02 * np.array(list(map(len, sets))))
     for truncate in ("none", "reach", "values"):
         found = drawn.best(0.02, **_evaluated(values, truncate=truncate))

@@ -10,7 +10,7 @@ from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation, best_response, efce, lookahead, nash_conv, solve
 from precomp_games.commands import main
 from precomp_games.meta_game.gambit import to_efg
-from tests.random_games import first, random_efg, uniform
+from tests.oracles.games import first, random_efg, uniform
 
 _GOOFSPIEL = "goofspiel(num_cards=3,imp_info=True)"
 

@@ -16,8 +16,8 @@ from precomp_games.algorithms import (
     meta_equilibrium,
 )
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests.history_tree.cases import efg, from_game
-from tests.random_games import first, last
+from tests.oracles.games import first, last
+from tests.oracles.trees import efg, from_game
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_algorithms_is_no_package_of_its_own():
         importlib.import_module("algorithms")
 
 
-@pytest.mark.seconds("imports in processes of their own")
+# Costs seconds: imports in processes of their own.
 def test_what_imports_bring_about():
     """No process and no connection; and one part of the library leaves the others alone."""
     seen = _run(f"""

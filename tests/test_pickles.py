@@ -17,8 +17,8 @@ from precomp_games import (
 )
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
 from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues
-from tests.random_games import last
-from tests.reference import states
+from tests.oracles.books import states
+from tests.oracles.games import last
 
 _SPECS = (
     "uniform",

@@ -22,9 +22,9 @@ from precomp_games.algorithms import (
 )
 from precomp_games.policies.rows import as_batch_policy, movers_rows, policy_rows
 from precomp_games.tree.meta_strategy import PrecomputationPolicy
-from tests import reference
-from tests.algorithms.zero_sum.games import MatrixGame
-from tests.random_games import EfgText, policy_pairs, random_tree, sides, uniform
+from tests.oracles import books
+from tests.oracles.games import EfgText, policy_pairs, random_tree, sides, uniform
+from tests.oracles.zero_sum import MatrixGame
 
 
 def _state(actions=(0, 1, 2)):
@@ -166,7 +166,7 @@ def test_all_kinds_of_policy_say_the_same():
         openspiel_policy.TabularPolicy(game),
         pyspiel.UniformRandomPolicy(game),
         uniform,
-        reference.AsPolicy(game, uniform),
+        books.AsPolicy(game, uniform),
         _Batch(),
     ):
         assert list(map(dict, as_batch_policy(policy)(states))) == [{0: 0.5, 1: 0.5}] * 2
@@ -198,12 +198,12 @@ def test_on_and_off_the_book(name, player):
     assert isinstance(policy, PrecomputationPolicy)
     assert isinstance(policy, openspiel_policy.Policy)
     assert policy.player == player
-    book = {reference.information_state(game, tree.state(s.history), player) for s in best.states()}
+    book = {books.information_state(game, tree.state(s.history), player) for s in best.states()}
     assert len(book) == best.size > 0
     found = set()
-    for state in [state for state in reference.states(game) if state.current_player() >= 0][:600]:
+    for state in [state for state in books.states(game) if state.current_player() >= 0][:600]:
         mover = state.current_player()
-        memorized = mover == player and reference.information_state(game, state, player) in book
+        memorized = mover == player and books.information_state(game, state, player) in book
         expected = dict.fromkeys(state.legal_actions(), 0.0) | (pre if memorized else sigma)[mover](state)
         row = policy.action_probabilities(state)
         assert row == pytest.approx(expected)

@@ -19,8 +19,8 @@ from precomp_games.policies.specs import (
     register_policy,
     unquoted,
 )
-from tests.random_games import random_tree
-from tests.reference import states
+from tests.oracles.books import states
+from tests.oracles.games import random_tree
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def test_a_story_has_four_commands_and_tells_how_long_they_take(story):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("examples, one after the other")
+# Costs seconds: examples, one after the other.
 @pytest.mark.parametrize("story", _STORIES, ids=lambda story: story.stem)
 def test_a_story_runs_from_top_to_bottom(story, tmp_path, monkeypatch):
     shutil.copy(_DATA / "karpov_sample.pgn", tmp_path / "karpov.pgn")

@@ -210,7 +210,7 @@ def test_games_are_not_written_through_links(name, tmp_path):
     assert victim.read_text() == "1. e4"
 
 
-@pytest.mark.seconds("each field of a folder's state, and each kind of JSON in its place")
+# Costs seconds: each field of a folder's state, and each kind of JSON in its place.
 @pytest.mark.parametrize("name", ["spar", "report"])
 def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name, tmp_path, cases):
     """A result that is read can be shown, and written again."""
@@ -440,7 +440,7 @@ def _takes_a_file(function):
 
 
 @pytest.mark.parametrize("traced", [False, True])
-@pytest.mark.seconds("all readers")
+# Costs seconds: all readers.
 def test_readers_read_and_do_nothing_else(traced, tmp_path, cases):
     """In a process of its own, under an audit hook: good files, and hostile ones, which are worked with."""
     step = 8 // cases(8)

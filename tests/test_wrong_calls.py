@@ -53,7 +53,7 @@ def _accepted(call):
             yield f"{what}: accepted"
 
 
-@pytest.mark.seconds("tries every public function")
+# Costs seconds: tries every public function.
 @pytest.mark.parametrize("face", FACES)
 def test_wrong_calls_are_refused(face):
     failures = [each for call in calls(face) for each in _accepted(call)]

@@ -22,7 +22,7 @@ from precomp_games.algorithms import (
     meta_exploitability,
 )
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests.random_games import random_policy
+from tests.oracles.games import random_policy
 
 
 def _policies(kind, game):

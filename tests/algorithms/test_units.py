@@ -34,8 +34,8 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.lookahead import commit_against_lookahead, equilibrium
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests import reference
-from tests.random_games import expand, random_efg, random_menu, random_policy, random_tree
+from tests.oracles import books
+from tests.oracles.games import expand, random_efg, random_menu, random_policy, random_tree
 
 _RANGE = 4.0  # of the utilities of these games, about
 _SAME = 1e-9 * _RANGE
@@ -194,11 +194,11 @@ def _answers(case: _Case, scale: float) -> Answers:
 def _brute_force(case: _Case, scale: float) -> None:
     """All sets of a player, played out on the game that was multiplied."""
     game, player = case.game(scale), case.player
-    sets = reference.all_sets(game, player, _MOST_SETS) if case.kind == "policies" else []
+    sets = books.all_sets(game, player, _MOST_SETS) if case.kind == "policies" else []
     if not sets:
         return
     sizes = np.array([len(members) for members in sets])
-    utilities = reference.own_utilities(game, player, sets, case.pre, case.sigma)
+    utilities = books.own_utilities(game, player, sets, case.pre, case.sigma)
     tree = case.tree(scale, alone=True)
     penalty, best = tree.penalties[player], best_precomputation(tree, player)
     assert best.value / scale == pytest.approx((utilities - penalty * sizes).max() / scale, abs=_SAME)

@@ -24,7 +24,7 @@ from precomp_games.chess.model.calibration import (
 )
 from precomp_games.chess.model.model import preparation_policies
 from tests.chess.test_preparation import HashEngine
-from tests.random_games import uniform
+from tests.oracles.games import uniform
 
 SETTINGS = PreparationSettings(menu=8)
 SCOPE = CalibrationScope("Stockfish 15.1", "nodes=5000", "nodes=1000", 8, 2, "softmax", 1.0, 40.0)

@@ -54,7 +54,7 @@ def test_the_same_as_a_pool() -> None:
             assert again.search(EPDS[:2], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:2]]
 
 
-@pytest.mark.test_all("a second cluster")
+@pytest.mark.slow("a second cluster")
 def test_two_clients(monkeypatch) -> None:
     """Each hears of its own results, however long it would otherwise be until it looks."""
     monkeypatch.setattr("precomp_games.cluster._LOOK_SECONDS", 3600.0)
@@ -73,7 +73,7 @@ def test_what_is_told_ends_with_the_last_client() -> None:
     logger.setLevel(before)
 
 
-@pytest.mark.test_all("deaths of workers")
+@pytest.mark.slow("deaths of workers")
 def test_a_worker_that_is_killed_costs_nothing(mortal, tmp_path: Path) -> None:
     """A SIGKILL in the middle, others asked for: every search is stored once, and no engine is left."""
     with (
@@ -101,7 +101,7 @@ def test_a_worker_that_is_killed_costs_nothing(mortal, tmp_path: Path) -> None:
     assert all(gone(pid) for pid in left)
 
 
-@pytest.mark.test_all("deaths of workers")
+@pytest.mark.slow("deaths of workers")
 def test_the_last_worker_dies_between_a_search_and_its_fetching(monkeypatch) -> None:
     """Dask would wait for the result of whoever is there next, who has no engine yet and is given no task."""
     with local_cluster(1) as made, DaskEngine(FAKE, made.scheduler_address) as engine:
@@ -118,7 +118,7 @@ def test_the_last_worker_dies_between_a_search_and_its_fetching(monkeypatch) -> 
         assert not pids
 
 
-@pytest.mark.test_all("deaths of workers")
+@pytest.mark.slow("deaths of workers")
 def test_a_hung_engine_dies_with_its_worker(mortal, tmp_path: Path) -> None:
     """An engine that heeds nothing, not the end of its input either."""
     epd, state = "7k/8/5KQ1/8/8/8/8/8 w - -", tmp_path / "state"
@@ -165,7 +165,7 @@ def test_a_wrong_engine_is_refused(tmp_path: Path) -> None:
         DaskEngine(_wrong_engine(tmp_path, 1, 2), cluster_address())
 
 
-@pytest.mark.test_all("a cluster of two processes")
+@pytest.mark.slow("a cluster of two processes")
 def test_the_others_search_where_one_is_wrong(mortal, tmp_path: Path) -> None:
     with DaskEngine(_wrong_engine(tmp_path, 1), mortal.scheduler_address) as engine:
         for _ in range(100):
@@ -224,7 +224,7 @@ def test_a_scheduler_that_is_not_there_or_says_nothing(monkeypatch) -> None:
             pass
 
 
-@pytest.mark.test_all("deaths of schedulers; of one more in test_a_scheduler_that_goes")
+@pytest.mark.slow("deaths of schedulers; of one more in test_a_scheduler_that_goes")
 def test_a_scheduler_that_is_stopped(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(clusters, "ANSWER_SECONDS", 1.0)
     with started(tmp_path) as path, DaskEngine(FAKE, str(path)) as engine:
@@ -237,7 +237,7 @@ def test_a_scheduler_that_is_stopped(monkeypatch, tmp_path: Path) -> None:
             os.kill(scheduler, signal.SIGCONT)
 
 
-@pytest.mark.test_all("deaths of schedulers; of one more in test_a_scheduler_that_goes")
+@pytest.mark.slow("deaths of schedulers; of one more in test_a_scheduler_that_goes")
 def test_a_scheduler_that_dies_while_engines_start(monkeypatch, tmp_path: Path) -> None:
     register = distributed.Client.register_plugin
 

@@ -819,7 +819,7 @@ def test_stockfish_lines_are_those_of_a_fixed_depth(stockfish: str, undisturbed:
 
 @pytest.mark.engine
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.test_all("deaths of a real engine; of others in test_faults_change_nothing")
+@pytest.mark.slow("deaths of a real engine; of others in test_faults_change_nothing")
 def test_stockfish_killed_or_stopped(number: int, stockfish: str, undisturbed: Undisturbed) -> None:
     results = undisturbed(60_000)
     hit: list[int] = []
@@ -855,7 +855,7 @@ def test_stockfish_odd_positions(stockfish: str) -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.test_all("of another engine in test_no_process_outlives_python")
+@pytest.mark.slow("of another engine in test_no_process_outlives_python")
 def test_stockfish_does_not_outlive_python(stockfish: str) -> None:
     check_orphans("search", 10**9, [stockfish])
 

@@ -188,7 +188,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.seconds("processes, which are interrupted while they start and play")
+# Costs seconds: processes, which are interrupted while they start and play.
 @pytest.mark.parametrize(("after", "presses"), [(0.02, 1), (0.3, 4), (0.8, 1), (0.8, 9)])
 def test_ctrl_c_ends_all_engines_before_their_loop(after, presses):
     """However often it is pressed, and whatever they do: nothing is left, and nothing is written."""

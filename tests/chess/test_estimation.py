@@ -48,7 +48,7 @@ def log_likelihood(choices: list[Choice], r: float, lapse: Any) -> Any:
 
 
 @pytest.mark.parametrize(("r", "lapse"), [(25.0, 0.1), (5.0, 0.0)])
-@pytest.mark.test_all("a frequency of many draws")
+@pytest.mark.slow("a frequency of many draws")
 def test_intervals_hold_as_often_as_they_say(r: float, lapse: float) -> None:
     rng, runs = np.random.default_rng(7), 200
     fits = [fit_opponent(simulated(rng, 150, r, lapse)) for _ in range(runs)]

@@ -30,7 +30,7 @@ from tests.chess.test_book import (
 )
 from tests.chess.test_report import against_people, changed, hostile, page_with, replies_to, small
 from tests.examples.launcher import table
-from tests.random_games import uniform
+from tests.oracles.games import uniform
 
 EVERY = list(EXPORTS)
 

@@ -17,7 +17,7 @@ from precomp_games.chess.engines.move_stats import StatsEngine
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.model.human import HumanPolicy
 from precomp_games.chess.model.opponents import opponent_policy
-from tests.chess.plain_network import PlainNetwork, random_network
+from tests.oracles.network import PlainNetwork, random_network
 
 GAME = ChessGame({"max_plies": 1000})
 REAL = os.environ.get("PRECOMP_MAIA")
@@ -77,7 +77,7 @@ def test_a_network_says_what_a_plain_one_says(folder, fen):
 
 
 @pytest.mark.skipif(not REAL, reason="no PRECOMP_MAIA names real networks")
-@pytest.mark.test_all("the same with real networks, where there are some")
+@pytest.mark.slow("the same with real networks, where there are some")
 def test_real_networks_say_what_plain_ones_say():
     policy = HumanPolicy(GAME, 1500)
     (file,) = policy.networks

@@ -27,7 +27,7 @@ from precomp_games.chess.play.match import MatchGame, MatchResult, play_match, w
 from precomp_games.policies.playouts import mean_interval
 from tests.chess.test_book import book_of, entry, games_of
 from tests.chess.test_preparation import BLACK_FIRST, HashEngine
-from tests.random_games import uniform
+from tests.oracles.games import uniform
 
 
 def first(state):

@@ -172,7 +172,7 @@ def answer(monkeypatch, capsys, *flags, moves="d2d4"):
     return capsys.readouterr().out.splitlines()[-1]
 
 
-@pytest.mark.seconds("engines play in three examples")
+# Costs seconds: engines play in three examples.
 def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatch, capsys):
     engine = engine_file(tmp_path, slow=False)
     prepared(here, f"--engine={engine}", f"--opponent={OTHERS[:-1]},prior=uci(nodes=20))")

@@ -321,7 +321,7 @@ def test_games_of_a_person_are_told_once_and_read_again(engines, tmp_path):
     assert read.games == {(move("e2e4"),): ReplyGames(1, (dataclasses.replace(game, moves=()),))}
 
 
-@pytest.mark.seconds("a preparation with an engine")
+# Costs seconds: a preparation with an engine.
 def test_searches_of_real_engines_are_counted(tmp_path):
     with EvaluationStore(":memory:") as store:
         with EnginePool([sys.executable, fake_engine.__file__], workers=1) as pool:

@@ -21,7 +21,7 @@ from precomp_games.chess.model.played import (
 )
 from tests.chess.test_book import book_of, uci
 from tests.chess.test_game_records import LINE, game
-from tests.random_games import uniform
+from tests.oracles.games import uniform
 
 GAMES = [
     game("1. e4 c5 2. Nf3 d6", "Us", "Carol, Ann", Date="1999.05.01", Result="1-0"),

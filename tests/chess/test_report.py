@@ -33,7 +33,7 @@ from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
 from precomp_games.chess.plan.preparation import BestFirst, BySparring, Neighbor
 from precomp_games.chess.study.page import ReportMatch
 from tests.chess.test_book import entry, random_book, small_book, uci
-from tests.random_games import uniform
+from tests.oracles.games import uniform
 
 SHORT = "A small book"
 LONG = (
@@ -460,7 +460,7 @@ def test_the_page_opens_without_a_word_at_both_widths(width, small_page, browser
 
 
 @pytest.mark.browser
-@pytest.mark.seconds("a browser, key by key")
+# Costs seconds: a browser, key by key.
 def test_moves_by_keys(small_page, browser):
     opened(browser, small_page)
     assert line(browser) == ["Start"] and "We play e4" in text(browser, "#here")
@@ -669,7 +669,7 @@ def test_hostile_headers_and_comments_do_nothing(tmp_path, browser):
 
 
 @pytest.mark.browser
-@pytest.mark.test_all("how long a large page takes")
+@pytest.mark.slow("how long a large page takes")
 def test_five_hundred_positions(tmp_path, browser):
     book = random_book(1, chess.WHITE, chess.Board(), 500)
     rng = random.Random(0)

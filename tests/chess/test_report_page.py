@@ -266,7 +266,7 @@ def test_a_sheet_to_print(browser, person_page):
 
 
 @pytest.mark.browser
-@pytest.mark.seconds("a browser, question by question")
+# Costs seconds: a browser, question by question.
 def test_a_drill_from_the_first_move(browser, small_page):
     opened(browser, small_page)
     browser.execute_script("localStorage.clear()")

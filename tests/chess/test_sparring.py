@@ -268,7 +268,7 @@ def ran(capsys, *flags):
     return status, said.out, said.err
 
 
-@pytest.mark.seconds("a sparring by engines that are Python")
+# Costs seconds: a sparring by engines that are Python.
 def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
     """By its games alone: those that are there are not played again, broken ones are left out."""
     how = [*fake, "--opponent_movetime_ms=20", "--opponent_plays=game", "--round=2", "--output_dir=out"]
@@ -303,7 +303,7 @@ def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
     assert status == 1 and "expected a new folder, or games with side 'black', got out with 'white'" in err
 
 
-@pytest.mark.seconds("a sparring by engines that are Python")
+# Costs seconds: a sparring by engines that are Python.
 def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(spar, "engine_troubles", lambda *arguments: [])  # as if it kept limits of nodes
     asked, real = [], prepare_from_games
@@ -325,7 +325,7 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
     assert settings.opponent.startswith('games(file="o (1), a=b/games.pgn",')
 
 
-@pytest.mark.seconds("a sparring by engines that are Python")
+# Costs seconds: a sparring by engines that are Python.
 @pytest.mark.parametrize("fault", ["no-nodes", "move-alone"])
 def test_under_a_clock_an_engine_needs_no_nodes_and_no_scores(fault, fake, tmp_path, capsys):
     opponent = f"--opponent_engine={shlex.quote(str(tmp_path / 'remembers'))} --fault={fault}"
@@ -335,7 +335,7 @@ def test_under_a_clock_an_engine_needs_no_nodes_and_no_scores(fault, fake, tmp_p
     assert "keeps no limit of nodes" in said and "in 1 game (no book)" in said
 
 
-@pytest.mark.seconds("a sparring by engines that are Python")
+# Costs seconds: a sparring by engines that are Python.
 def test_options_and_limits_reach_the_engines_that_play(fake, tmp_path, capsys, monkeypatch):
     """One without a hash is no fault. Where nothing is random, rounds and the last match are one game."""
     seen = []
@@ -366,7 +366,7 @@ def test_options_and_limits_reach_the_engines_that_play(fake, tmp_path, capsys, 
     assert opponent.command == [str(script)] and not opponent.options
 
 
-@pytest.mark.seconds("a sparring by engines that are Python")
+# Costs seconds: a sparring by engines that are Python.
 def test_games_of_another_match_program(fake, tmp_path, capsys):
     """Broken games cost themselves alone."""
     game = (

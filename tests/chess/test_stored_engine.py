@@ -188,12 +188,12 @@ def killed_and_run_again(folder: Path, command: list[str], nodes: int, kills: in
     assert (folder / "killed.db").read_bytes() == (folder / "undisturbed.db").read_bytes()
 
 
-@pytest.mark.seconds("a run in a process of its own, which is killed")
+# Costs seconds: a run in a process of its own, which is killed.
 def test_killed_run_goes_on(tmp_path: Path) -> None:
     killed_and_run_again(tmp_path, FAKE, 1000, kills=1)
 
 
 @pytest.mark.engine
-@pytest.mark.test_all("with another engine in test_killed_run_goes_on")
+@pytest.mark.slow("with another engine in test_killed_run_goes_on")
 def test_killed_run_goes_on_with_stockfish(tmp_path: Path) -> None:
     killed_and_run_again(tmp_path, [str(find_engine())], 20_000, kills=2)

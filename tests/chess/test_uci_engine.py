@@ -18,7 +18,7 @@ from precomp_games.commands.uci import main
 from tests.chess import fake_engine
 from tests.chess.test_book import book_of
 from tests.chess.test_engine import FAKE
-from tests.random_games import last
+from tests.oracles.games import last
 
 
 def told(*commands, book=None, policy=last, seed=1):
@@ -387,7 +387,7 @@ def test_wrong_flags_say_one_line_and_help_more(capsys):
     assert "--opponent" in capsys.readouterr().out
 
 
-@pytest.mark.seconds("a process that imports the library")
+# Costs seconds: a process that imports the library.
 def test_python_chess_as_the_interface(tmp_path):
     """With a book, and an engine of arguments behind it, which answers its move alone."""
     path = str(tmp_path / "book.bin")
@@ -409,7 +409,7 @@ def test_python_chess_as_the_interface(tmp_path):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("a process that imports the library")
+# Costs seconds: a process that imports the library.
 def test_chess960_between_processes(tmp_path):
     (tmp_path / "empty.bin").write_bytes(b"")
     with uci_process(f"--book={tmp_path / 'empty.bin'}", f"--engine={find_engine()}") as engine:

@@ -67,7 +67,7 @@ def test_a_call_leaves_the_process_as_it_was(tmp_path, monkeypatch, capsys):
     assert (sys.stdout, sys.stdout.errors, dict(config._settings), set(flags.FLAGS)) == before
 
 
-@pytest.mark.seconds("imports in a process of its own")
+# Costs seconds: imports in a process of its own.
 def test_what_is_not_used_is_not_imported():
     """The list of commands needs no numbers, and no command's help a linear program."""
     code = f"""
@@ -94,7 +94,7 @@ def limited(mebibytes, *words):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.seconds("imports in processes of their own")
+# Costs seconds: imports in processes of their own.
 @pytest.mark.parametrize("mebibytes", [280, 400, 480, 560, 640])
 def test_address_space_that_is_not_enough_is_told_in_one_line(mebibytes):
     """One error line, where libraries would spin on a core for ever; the time limit would end that."""
@@ -103,7 +103,7 @@ def test_address_space_that_is_not_enough_is_told_in_one_line(mebibytes):
     assert status == 1 and last.startswith("error: expected ") and error.count("error: ") == 1, error
 
 
-@pytest.mark.seconds("imports in processes of their own")
+# Costs seconds: imports in processes of their own.
 def test_address_space_does_for_what_needs_no_linear_program():
     assert limited(280)[:2] == (0, limited(1 << 20)[1])
     for command in ("drill", "estimate"):

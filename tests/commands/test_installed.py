@@ -71,13 +71,13 @@ def run(installed, tmp_path):
     return run_there
 
 
-@pytest.mark.test_all("installed from a wheel")
+@pytest.mark.slow("installed from a wheel")
 def test_it_says_what_there_is(run):
     said = run(has_engine=False)
     assert all(f"\n  {name} " in said for name in COMMANDS)
 
 
-@pytest.mark.test_all("installed from a wheel")
+@pytest.mark.slow("installed from a wheel")
 def test_prepare_does_what_the_example_does(run, tmp_path):
     said = run("prepare", has_engine=False)
     assert "(from stored searches)" in said
@@ -100,7 +100,7 @@ _BY_STORED_SEARCHES = {
 }
 
 
-@pytest.mark.test_all("installed from a wheel")
+@pytest.mark.slow("installed from a wheel")
 @pytest.mark.parametrize("command", _BY_STORED_SEARCHES)
 def test_commands_by_stored_searches(run, command, tmp_path):
     folder, written = _BY_STORED_SEARCHES[command]
@@ -116,7 +116,7 @@ _BY_AN_ENGINE = {
 
 
 @pytest.mark.engine
-@pytest.mark.test_all("installed from a wheel")
+@pytest.mark.slow("installed from a wheel")
 @pytest.mark.parametrize("command", _BY_AN_ENGINE)
 def test_commands_by_an_engine(run, command, tmp_path, searches):
     folder, written = _BY_AN_ENGINE[command]

@@ -36,7 +36,7 @@ def test_a_whole_tree_needs_something_else_that_ends_it(capsys):
     assert "--minutes: expected --menu of 2 or more" in capsys.readouterr().err
 
 
-@pytest.mark.seconds("a preparation by games")
+# Costs seconds: a preparation by games.
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsys):
     """Pressed once, games measure the book; twice, the run ends, and the book stays as it was written."""
@@ -70,7 +70,7 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsy
     assert (tmp_path / "out" / "book.bin").exists() and (tmp_path / "out" / "book.pgn").exists()
 
 
-@pytest.mark.seconds("four preparations")
+# Costs seconds: four preparations.
 def test_a_whole_tree_is_looked_at_as_far_as_there_is_time(tmp_path, monkeypatch, capsys):
     """With time it is the tree of --penalty, and with none that of 256 times the penalty."""
     monkeypatch.chdir(tmp_path)
@@ -91,7 +91,7 @@ def test_a_whole_tree_is_looked_at_as_far_as_there_is_time(tmp_path, monkeypatch
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("a preparation by games")
+# Costs seconds: a preparation by games.
 def test_a_book_in_no_time(tmp_path, monkeypatch, capsys):
     """A small book is found, and games measure it."""
     monkeypatch.chdir(tmp_path)
@@ -151,7 +151,7 @@ def lee(output, *more):
     return ["opponent", "games.pgn", "Lee, Bo", *_SMALL, "--plies=8", f"--output_dir={output}", *more]
 
 
-@pytest.mark.seconds("both books against a person, in as little time as there is")
+# Costs seconds: both books against a person, in as little time as there is.
 def test_an_opponent_in_no_time(person, capsys):
     """A page with both colors, and a model of a few games, drawn; omissions are reported."""
     status, said, err = ran(person, capsys, *lee("none", "--minutes=0"))
@@ -173,7 +173,7 @@ def test_an_opponent_in_no_time(person, capsys):
         assert files <= {path.name for path in (person / words[0]).iterdir()}
 
 
-@pytest.mark.seconds("both books against a person, twice")
+# Costs seconds: both books against a person, twice.
 @pytest.mark.parametrize("presses", [1, 2])
 def test_an_opponent_that_is_ended_has_a_page(presses, person, capsys, monkeypatch):
     """Once, as White is written, and Black is looked at a little; twice, amid Black, and White is there."""
@@ -196,7 +196,7 @@ def test_an_opponent_that_is_ended_has_a_page(presses, person, capsys, monkeypat
     assert (status, written) == (0 if presses == 1 else 130, ["white", "black"]), err
 
 
-@pytest.mark.seconds("commands that search and play, in as little time as there is")
+# Costs seconds: commands that search and play, in as little time as there is.
 @pytest.mark.parametrize(
     ("words", "told", "files"),
     [

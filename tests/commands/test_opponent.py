@@ -64,7 +64,7 @@ def prepared(folder):
     return said.getvalue()
 
 
-@pytest.mark.seconds("a person's model and both books, with an engine")
+# Costs seconds: a person's model and both books, with an engine.
 def test_one_command_prepares_both_colors(folder, prepared):
     made = folder / "output" / "karpov_anatoly"
     names = {path.name for path in made.iterdir()}
@@ -123,7 +123,7 @@ def again(folder, prepared):
     return said.getvalue()
 
 
-@pytest.mark.seconds("a person's model and both books, with an engine")
+# Costs seconds: a person's model and both books, with an engine.
 def test_the_same_again_is_in_the_store(folder, again):
     assert "needed, 0 of them new searches" in again
     first, second = (folder / each / "white" / "result.json" for each in ("output/karpov_anatoly", _AGAIN))
@@ -138,7 +138,7 @@ def test_the_same_again_is_in_the_store(folder, again):
         ({"Date": "????.??.??", "UTCDate": "1990.01.02"}, "unknown: no games before 1990"),
     ],
 )
-@pytest.mark.seconds("a person's model and a book, with an engine")
+# Costs seconds: a person's model and a book, with an engine.
 def test_whatever_is_known_of_dates(tags, told, folder, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "games.pgn").write_text("".join(game(line, "P", "Us", **tags) for line in _LINES * 2))
@@ -210,7 +210,7 @@ def test_what_is_wrong_is_told(words, error, folder, monkeypatch, capsys):
     assert not (folder / "wrong").exists()
 
 
-@pytest.mark.seconds("a person's model and a book, with an engine")
+# Costs seconds: a person's model and a book, with an engine.
 def test_a_last_game_without_a_move_of_the_person_and_a_name_that_controls_terminals(
     folder, monkeypatch, capsys
 ):
@@ -333,7 +333,7 @@ def test_a_page_shows_both_books(folder, runs):
     assert {path.name for path in (folder / "one").iterdir()} == {"report.html", "book.csv"}
 
 
-@pytest.mark.seconds("imports in a process of its own")
+# Costs seconds: imports in a process of its own.
 def test_what_needs_no_linear_program_imports_none(folder, prepared):
     """A drill does with little address space; and progress and searches are kept in files of any name."""
     code = f"""

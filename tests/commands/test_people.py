@@ -10,8 +10,8 @@ from precomp_games.chess import Preparation
 from precomp_games.commands import main
 from precomp_games.commands.uci import main as uci
 from tests.chess import fake_engine
-from tests.chess.plain_network import random_network
 from tests.chess.test_game_records import game
+from tests.oracles.network import random_network
 
 _LINES = ("1. e4 e5 2. Nf3 Nc6 3. Bb5 a6", "1. e4 c5 2. Nf3 d6 3. d4 cxd4", "1. d4 d5 2. c4 e6 3. Nc3 Nf6")
 
@@ -46,7 +46,7 @@ def small():
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("a command with a real engine")
+# Costs seconds: a command with a real engine.
 def test_a_book_against_a_rating_has_two_parts_of_value(capsys):
     words = ["--opponent=human(rating=1300)", "--budget=6", "--max_evaluations=200", "--analyst_nodes=500"]
     words += ["--check_nodes=1000", "--match_games=2", "--neighbors=0", "--maia=networks", "--output_dir=out"]
@@ -65,7 +65,7 @@ def test_a_book_against_a_rating_has_two_parts_of_value(capsys):
     assert json.loads(pathlib.Path("out/result.json").read_text())["clock"] == made.clock
 
 
-@pytest.mark.seconds("the whole command, with searches")
+# Costs seconds: the whole command, with searches.
 def test_people_of_the_rating_are_behind_a_persons_games(capsys):
     words = [
         "games.pgn",

@@ -12,7 +12,7 @@ from tests.chess.test_rated_games import rated_game
 SPEEDS = {"bullet": "60+2", "blitz": "180+2"}
 
 
-@pytest.mark.seconds("two hundred games, read and fitted to")
+# Costs seconds: two hundred games, read and fitted to.
 def test_fits_of_a_file_are_written_and_checked_on_its_last_games(tmp_path, capsys):
     games = tmp_path / "rated.pgn"
     games.write_text("".join(rated_game(k, TimeControl=SPEEDS["blitz"], plies=40) for k in range(160)))

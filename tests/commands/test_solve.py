@@ -7,7 +7,7 @@ from precomp_games import HistoryTree
 from precomp_games.algorithms import load_policy, nash_conv
 from precomp_games.commands import main
 from tests.examples.launcher import is_png, result_of
-from tests.random_games import EfgText
+from tests.oracles.games import EfgText
 
 
 def _solve(capsys, *flags, status=0):

@@ -48,7 +48,7 @@ def percent(fraction):
     return f"{value:.0f}%" if value >= 10 else f"{value:.1f}%" if value >= 1 else f"{value:.2f}%"
 
 
-@pytest.mark.seconds("the first example, at its defaults")
+# Costs seconds: the first example, at its defaults.
 def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
     folder, said = first_run
     (notice,) = [line for line in said.splitlines() if "No engine found" in line]
@@ -135,7 +135,7 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
 
 
 @pytest.mark.browser
-@pytest.mark.seconds("a preparation")
+# Costs seconds: a preparation.
 def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
     opened(browser, prepared / "book" / "report.html")
     gain = answer["utility"] - answer["unprepared"]
@@ -186,7 +186,7 @@ def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
 
 
 @pytest.mark.browser
-@pytest.mark.seconds("a preparation against a person")
+# Costs seconds: a preparation against a person.
 def test_pictures_for_the_docs(browser, tmp_path):
     """Pictures are made in any case, and written into docs/ if UPDATE_PICTURES is set."""
     folder = ROOT / "docs" if os.environ.get("UPDATE_PICTURES") else tmp_path

@@ -36,7 +36,7 @@ def test_clock_precomputation(tmp_path):
     assert float(long["unprepared"]) > float(short["unprepared"])
 
 
-@pytest.mark.seconds("runs of the example")
+# Costs seconds: runs of the example.
 def test_certified_preparation(tmp_path):
     said = printed("certified_preparation", "--epsilon=0.3", f"--output_dir={tmp_path}")
     told = result_of(tmp_path)
@@ -59,7 +59,7 @@ def test_certificates_where_the_whole_tree_is_out_of_reach(tmp_path):
 
 
 @pytest.mark.engine
-@pytest.mark.test_all("a preparation with a budget")
+@pytest.mark.slow("a preparation with a budget")
 def test_chess_with_a_budget(tmp_path, searches):
     small = [*SMALL, f"--store={searches}"]
     flags = ("--evaluation=linear", "--budget=10", "--match_games=2", "--report")
@@ -75,7 +75,7 @@ def test_chess_with_a_budget(tmp_path, searches):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("runs of the example")
+# Costs seconds: runs of the example.
 def test_clocks_and_bounds_in_chess(tmp_path, searches):
     store = f"--store={searches}"
     bounds = [*SMALL[:-1], "--penalty=0.01", "--max_plies=12", "--r_values=5,50", store]

@@ -29,7 +29,7 @@ GAMES = (
 
 
 @pytest.mark.engine
-@pytest.mark.test_all("many games; a fit to few in the other tests")
+@pytest.mark.slow("many games; a fit to few in the other tests")
 def test_a_fit_to_games_that_are_played(tmp_path):
     said = printed("calibrate_evaluation", *TINY, "--output_dir=out", cwd=tmp_path)
     fit = load_calibration(tmp_path / "out" / "calibration.json")

@@ -46,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return found
 
 
-@pytest.mark.test_all("deaths of workers")
+@pytest.mark.slow("deaths of workers")
 def test_a_worker_is_killed_and_another_added(whole: Outcome, tmp_path: Path) -> None:
     found = disturbed(tmp_path / "run", 2, [(12, "kill"), (20, "add")])
     assert found.counts == {"kill": 1, "add": 1, "retire": 0}
@@ -54,13 +54,13 @@ def test_a_worker_is_killed_and_another_added(whole: Outcome, tmp_path: Path) ->
     assert found.rows == whole.rows
 
 
-@pytest.mark.test_all("deaths of workers")
+@pytest.mark.slow("deaths of workers")
 def test_things_happen_at_random(whole: Outcome, tmp_path: Path) -> None:
     found = campaign(tmp_path, 9, whole)
     assert all(found.counts.values())
 
 
-@pytest.mark.test_all("a second cluster")
+@pytest.mark.slow("a second cluster")
 def test_a_scheduler_file(whole: Outcome, tmp_path: Path) -> None:
     with started(tmp_path) as path:
         found = finished(prepare(tmp_path / "run", f"--cluster={path}"), tmp_path / "run")
@@ -94,7 +94,7 @@ def in_environment(configuration: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
-@pytest.mark.test_all("TLS")
+@pytest.mark.slow("TLS")
 def test_encrypted(whole: Outcome, tmp_path: Path) -> None:
     """With certificates the same files; without, or with those of another authority, one error."""
     env = in_environment(certificates(tmp_path))
@@ -117,7 +117,7 @@ def test_encrypted(whole: Outcome, tmp_path: Path) -> None:
 _TINY = ("--evaluation=linear", "--scale_cp=1000", "--penalty=0.0002", "--max_plies=4", "--top_k=3")
 
 
-@pytest.mark.test_all("clusters of this machine; test_jobs_on_a_cluster starts one")
+@pytest.mark.slow("clusters of this machine; test_jobs_on_a_cluster starts one")
 @pytest.mark.parametrize(
     ("example", "flags"),
     [
@@ -153,7 +153,7 @@ def _starts(process: subprocess.Popen[str]) -> bool:
 
 
 @pytest.mark.parametrize("searches", [0, 12])
-@pytest.mark.test_all("interrupts on a cluster")
+@pytest.mark.slow("interrupts on a cluster")
 def test_an_interrupt_is_told_in_one_line(searches, tmp_path):
     """As a terminal sends it, to all processes: while a cluster of this machine starts, and amid searches."""
     folder = tmp_path / "run"

@@ -88,7 +88,7 @@ def test_an_error_about_no_file_is_of_no_flag(reason):
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-@pytest.mark.test_all("every example; one in test_what_becomes_of_errors_of_imports")
+@pytest.mark.slow("every example; one in test_what_becomes_of_errors_of_imports")
 def test_each_example_starts(example):
     """From nothing, which no other test does with most of them."""
     shown = from_nothing(EXAMPLE.with_stem(example), "--help")

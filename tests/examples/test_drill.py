@@ -36,7 +36,7 @@ def write_book(folder):
     (folder / "result.json").write_text(json.dumps(numbers | {"settings": PreparationSettings().as_dict()}))
 
 
-@pytest.mark.seconds("two runs of the example")
+# Costs seconds: two runs of the example.
 def test_a_drill(tmp_path):
     write_book(tmp_path / "book")
     flags = ("--from=book", "--progress=kept/progress.sqlite", "--drill_seed=1")
@@ -63,7 +63,7 @@ _NO_ANSWERS = (
 )
 
 
-@pytest.mark.seconds("a run of the command")
+# Costs seconds: a run of the command.
 @pytest.mark.parametrize("words", _NO_ANSWERS)
 def test_what_is_no_move_is_no_answer(tmp_path, words):
     """It is asked again, and nothing is kept; the right move counts after it."""
@@ -78,7 +78,7 @@ def test_what_is_no_move_is_no_answer(tmp_path, words):
         assert file.execute("SELECT answer FROM answers").fetchall() == [("e2e4",)]
 
 
-@pytest.mark.seconds("four runs of the command")
+# Costs seconds: four runs of the command.
 def test_what_a_wrong_answer_costs_and_what_is_replied(tmp_path):
     """Cost and reply are printed if the preparation or stored searches have them, and else nothing."""
     write_book(tmp_path / "book")
@@ -124,7 +124,7 @@ def test_whole_lines(tmp_path):
     assert begun[3].startswith("1. e4 ") and begun[1] != begun[3]
 
 
-@pytest.mark.seconds("the example from the start, twice")
+# Costs seconds: the example from the start, twice.
 def test_a_terminal_without_chess_symbols(tmp_path):
     write_book(tmp_path / "book")
     words = [sys.executable, str(ROOT / "examples" / "drill.py"), "--from=book", "--progress=p.sqlite"]

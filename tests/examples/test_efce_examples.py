@@ -5,7 +5,7 @@ import pytest
 from tests.examples.launcher import is_png, printed, result_of, table
 
 
-@pytest.mark.test_all("all of the paper's table")
+@pytest.mark.slow("all of the paper's table")
 def test_table_1_and_figure_2(tmp_path):
     out = tmp_path / "out"
     said = printed(

@@ -54,7 +54,7 @@ def test_best_precomputation(tmp_path):
     assert answer["value"] == pytest.approx(answer["utility"] - 0.05 * answer["size"])
 
 
-@pytest.mark.seconds("runs of the example")
+# Costs seconds: runs of the example.
 def test_meta_equilibrium(tmp_path):
     said = printed("meta_equilibrium", f"--output_dir={tmp_path}")
     answer = result_of(tmp_path)
@@ -72,9 +72,9 @@ def test_meta_equilibrium(tmp_path):
 @pytest.mark.parametrize("side", ["white", "black"])
 @pytest.mark.parametrize(
     "evaluation",
-    [pytest.param("calibrated", marks=pytest.mark.test_all("games; in few, of stored searches")), "linear"],
+    [pytest.param("calibrated", marks=pytest.mark.slow("games; in few, of stored searches")), "linear"],
 )
-@pytest.mark.seconds("runs of the example")
+# Costs seconds: runs of the example.
 def test_chess_preparation(evaluation, side, tmp_path):
     out = tmp_path / "out"
     small = [*TINY, "--r=20", f"--evaluation={evaluation}", "--play_budget=24", "--max_evaluations=400"]
@@ -109,7 +109,7 @@ def test_chess_preparation(evaluation, side, tmp_path):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("runs of the example")
+# Costs seconds: runs of the example.
 @pytest.mark.parametrize("order", ["optimistic", "certified"])
 def test_chess_preparation_with_menus(order, tmp_path, searches):
     flags = [*TINY, "--r=20", "--evaluation=linear", "--menu=4", "--budget=12", f"--order={order}"]
@@ -129,7 +129,7 @@ def test_chess_preparation_with_menus(order, tmp_path, searches):
 
 
 @pytest.mark.engine
-@pytest.mark.test_all("kills of an example; of a store in test_killed_run_goes_on")
+@pytest.mark.slow("kills of an example; of a store in test_killed_run_goes_on")
 def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
     small = (*SMALL, "--match_games=2", "--play_budget=24", "--max_evaluations=400")
     printed("chess_preparation", *small, "--store=whole.sqlite", "--output_dir=whole", cwd=tmp_path)
@@ -180,7 +180,7 @@ def alive(process):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("runs of the example")
+# Costs seconds: runs of the example.
 def test_the_sweep_searches_a_position_once(tmp_path):
     def sweep(store, folder, workers):
         own = (f"--store={store}.sqlite", f"--output_dir={folder}", f"--workers={workers}")
@@ -250,7 +250,7 @@ def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("a preparation and its match")
+# Costs seconds: a preparation and its match.
 def test_what_there_is_without_a_book_comes_from_games(tmp_path):
     """Against an opponent who plays badly, of whom an evaluation fitted to good play knows nothing.
 
@@ -290,7 +290,7 @@ def test_published_values_stand_beside_what_they_are_comparable_to(tmp_path, sea
         assert ("published" in said) == comparable and "not results of games" in said
 
 
-@pytest.mark.test_all("the first example, at its defaults but for the match")
+@pytest.mark.slow("the first example, at its defaults but for the match")
 def test_without_an_engine_there_is_no_other_match(tmp_path):
     flags = ("--match_seed=5", "--output_dir=out")
     said = printed("chess_preparation", *flags, cwd=tmp_path, has_engine=False)
@@ -310,7 +310,7 @@ def test_what_is_not_in_the_shipped_searches_needs_an_engine(tmp_path):
         assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.seconds("runs of the example")
+# Costs seconds: runs of the example.
 def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
     said = printed("chess_equilibrium", "--output_dir=out", cwd=tmp_path, has_engine=False)
     out = tmp_path / "out"
@@ -393,7 +393,7 @@ def test_both_sides_prepare_with_menus(tmp_path):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("runs of the example")
+# Costs seconds: runs of the example.
 def test_estimate_opponent(tmp_path):
     games = [game("1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7", "Us", "Them")]
     games += [game("1. d4 d5 2. c4 e6 3. Nc3 Nf6 4. Bg5 Be7 5. Ke9 (5. xx) e3", "Them", "us")]

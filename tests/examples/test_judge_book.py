@@ -18,7 +18,7 @@ def judged(tmp_path_factory):
     return folder, said
 
 
-@pytest.mark.seconds("runs of the example")
+# Costs seconds: runs of the example.
 def test_the_sample_book(judged):
     folder, said = judged
     result = result_of(folder / "judge_book")

@@ -16,7 +16,7 @@ TINY = ("--penalty=0.01", "--opponent_nodes=100", "--analyst_nodes=300", "--max_
 
 
 @pytest.mark.engine
-@pytest.mark.test_all("two preparations and their match")
+@pytest.mark.slow("two preparations and their match")
 def test_books_of_both_colors(tmp_path, searches):
     for side in ("white", "black"):
         flags = (*TINY, "--evaluation=linear", f"--side={side}", "--match_games=0", f"--store={searches}")
@@ -63,7 +63,7 @@ def test_books_of_both_colors(tmp_path, searches):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("an example")
+# Costs seconds: an example.
 def test_a_book_of_several_moves_and_a_test_of_its_games(tmp_path, searches):
     kept = f"--store={searches}"
     few = (*PLAYED, "--menu=2", "--budget=4", "--play_budget=8", "--match_games=0", "--output_dir=book")
@@ -91,7 +91,7 @@ def test_a_book_of_several_moves_and_a_test_of_its_games(tmp_path, searches):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("an example")
+# Costs seconds: an example.
 def test_books_of_several_sizes(tmp_path, searches):
     flags = (*PLAYED, "--games=2", "--sizes=2,4", "--menu=2", "--play_budget=8", f"--store={searches}")
     printed("book_size", *flags, "--report", "--export=csv", "--output_dir=out", cwd=tmp_path)
@@ -108,7 +108,7 @@ def test_books_of_several_sizes(tmp_path, searches):
 
 
 @pytest.mark.engine
-@pytest.mark.test_all("a preparation against several opponents")
+@pytest.mark.slow("a preparation against several opponents")
 def test_several_opponents_at_once(tmp_path, searches):
     flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", f"--store={searches}")
     written = ("--output_dir=book", "--report")

@@ -46,7 +46,7 @@ def them(tmp_path):
     return path
 
 
-@pytest.mark.seconds("an example at its defaults")
+# Costs seconds: an example at its defaults.
 def test_shipped_sample(tmp_path):
     """White's alone, by stored searches."""
     said = printed("opponent_preparation", "--output_dir=out", cwd=tmp_path, has_engine=False)
@@ -182,7 +182,7 @@ def test_hits_are_positions_that_came_up(transfer, them):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("an example at its defaults")
+# Costs seconds: an example at its defaults.
 def test_transfer_on_the_shipped_sample(tmp_path, searches):
     small = (
         "--behind=uniform",

@@ -71,7 +71,7 @@ def test_one_process(parallel: ModuleType) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.test_all("deaths of workers")
+@pytest.mark.slow("deaths of workers")
 def test_deaths(parallel: ModuleType, where: dict[str, Any], tmp_path: Path) -> None:
     tasks = [Task(k, 2 if k == 3 else 0, str(tmp_path / "deaths")) for k in range(12)]
     found = dict(parallel.each_done(square, tasks, **where))
@@ -82,7 +82,7 @@ def test_deaths(parallel: ModuleType, where: dict[str, Any], tmp_path: Path) -> 
         list(parallel.each_done(functools.partial(power, 3), [1, -2, 3], **where))
 
 
-@pytest.mark.test_all("deaths of processes")
+@pytest.mark.slow("deaths of processes")
 def test_what_no_process_lives_through(parallel: ModuleType, tmp_path: Path) -> None:
     """It is named, and not one that ran beside it."""
     tasks = [*map(Task, range(5)), Task(5, 100, str(tmp_path / "deaths"))]
@@ -93,7 +93,7 @@ def test_what_no_process_lives_through(parallel: ModuleType, tmp_path: Path) -> 
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.test_all("deaths of workers")
+@pytest.mark.slow("deaths of workers")
 def test_what_no_worker_lives_through(address: str, tmp_path: Path) -> None:
     tasks = [Task(0), Task(1, 100, str(tmp_path / "deaths"))]
     told = r"expected workers to live through their tasks, got several .* of Task\(number=1,"
@@ -118,7 +118,7 @@ def linger(task: Slow) -> None:
 
 
 @pytest.mark.parametrize("fails", [True, False])
-@pytest.mark.test_all("interrupts of workers")
+@pytest.mark.slow("interrupts of workers")
 def test_nothing_goes_on_for_nobody(parallel: ModuleType, fails: bool, tmp_path: Path) -> None:
     """After an error, and where results are no longer wanted."""
     begun = tmp_path / "begun"
@@ -162,7 +162,7 @@ def test_a_client_that_has_closed(address: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.test_all("deaths of workers")
+@pytest.mark.slow("deaths of workers")
 def test_a_result_that_goes_with_its_worker() -> None:
     """It is made again, where it was lost before somebody fetched it; meanwhile nobody waits for it."""
     distributed = pytest.importorskip("distributed")
@@ -241,11 +241,11 @@ _STITCHING = ("--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=")
             _STITCHING,
             {"stitched.csv"},
             False,
-            marks=pytest.mark.test_all("another cluster"),
+            marks=pytest.mark.slow("another cluster"),
         ),
     ],
 )
-@pytest.mark.seconds("a cluster starts")
+# Costs seconds: a cluster starts.
 def test_jobs_on_a_cluster(example, flags, names, is_local, tmp_path) -> None:
     """Of the example's own process, that is: its functions are those of no module."""
     pytest.importorskip("distributed")

@@ -8,8 +8,8 @@ import chess
 import pytest
 
 from tests.chess import fake_engine
-from tests.chess.plain_network import random_network
 from tests.examples.launcher import fails, printed
+from tests.oracles.network import random_network
 
 pytest.importorskip("onnxruntime")
 
@@ -30,7 +30,7 @@ def played(number):
     return f"{head}\n{' '.join(words)} {told['Result']}\n\n"
 
 
-@pytest.mark.test_all("each part, in one run")
+@pytest.mark.slow("each part, in one run")
 def test_all_parts_are_checked(tmp_path):
     (tmp_path / "games.pgn").write_text("".join(map(played, range(300))))
     (tmp_path / "maia-1500.pb.gz").write_bytes(random_network())

@@ -7,7 +7,7 @@ import pytest
 from tests.examples.launcher import files, printed, result_of, table
 
 
-@pytest.mark.seconds("runs of the example")
+# Costs seconds: runs of the example.
 def test_search_precomputation(tmp_path):
     flags = ("--r_values=0.01,5", "--check_games=200")
     said = [

@@ -9,9 +9,9 @@ import pytest
 from precomp_games import HistoryTree, Menu, MixturePolicy, RolloutValues
 from precomp_games.algorithms import best_precomputation
 from precomp_games.tree.expansion.positions import AlikeRows
-from tests.history_tree.cases import efg, tree_of, uneven_efg
-from tests.random_games import expand, first, random_efg, random_menu, random_policy, uniform
-from tests.reference import states
+from tests.oracles.books import states
+from tests.oracles.games import expand, first, random_efg, random_menu, random_policy, uniform
+from tests.oracles.trees import efg, tree_of, uneven_efg
 
 
 def coin(*turn):

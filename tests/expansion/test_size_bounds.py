@@ -46,7 +46,7 @@ from hypothesis import strategies as st
 from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium, meta_exploitability
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests.random_games import SUPPORTS, EfgText, expand, random_case, random_menu
+from tests.oracles.games import SUPPORTS, EfgText, expand, random_case, random_menu
 
 _ROUNDING = 1.0 + 1e-8
 

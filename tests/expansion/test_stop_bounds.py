@@ -6,7 +6,8 @@ import pytest
 
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests.random_games import (
+from tests.oracles.books import play_value
+from tests.oracles.games import (
     SUPPORTS,
     expand,
     policy_pairs,
@@ -16,7 +17,6 @@ from tests.random_games import (
     random_tree,
     sides,
 )
-from tests.reference import play_value
 
 _LOW, _HIGH = -1.0, 2.0  # the utilities of `random_tree`; they add up to 1
 

@@ -16,9 +16,9 @@ from precomp_games.games.clock import (
     ClockGame,
     SearchClock,
 )
-from tests import reference
-from tests.menus import game_payoffs, matrix_value, names_in
-from tests.random_games import expand, first, last, policy_pairs, random_policy, random_tree
+from tests.oracles import books
+from tests.oracles.games import expand, first, last, policy_pairs, random_policy, random_tree
+from tests.oracles.meta_games import game_payoffs, matrix_value, names_in
 
 TIC_TAC_TOE = {"name": "tic_tac_toe"}
 
@@ -106,13 +106,13 @@ def _known(seed, penalties):
     whole = HistoryTree.from_game(**given, truncate="none")
     sets = []
     for i in (0, 1):
-        kept, parents = names_in(whole, i), reference.predecessors(game, i)
+        kept, parents = names_in(whole, i), books.predecessors(game, i)
         parents = {name: parents[name] for name in kept}
-        if reference.count_prefix_closed_sets(parents) > 60:
+        if books.count_prefix_closed_sets(parents) > 60:
             return None
-        sets.append(list(reference.prefix_closed_sets(parents)))
+        sets.append(list(books.prefix_closed_sets(parents)))
     rows = [[policy.action_probabilities for policy in policies] for policies in (pre, sigma)]
-    return given, whole, sets, reference.utilities(game, sets, *rows)
+    return given, whole, sets, books.utilities(game, sets, *rows)
 
 
 def test_best_preparation_against_all_sets(cases):

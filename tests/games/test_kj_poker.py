@@ -8,12 +8,12 @@ from open_spiel.python.algorithms import expected_game_score
 from open_spiel.python.policy import UniformRandomPolicy
 
 from precomp_games.games import kj_poker
-from tests import reference
+from tests.oracles import books
 
 
 @pytest.fixture(scope="module")
 def states():
-    return list(reference.states(pyspiel.load_game("python_kj_poker")))
+    return list(books.states(pyspiel.load_game("python_kj_poker")))
 
 
 def test_sizes(states):

@@ -8,8 +8,8 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree
-from tests.history_tree.cases import board_of, by_board, from_game
-from tests.random_games import expand, last, random_policy, uniform
+from tests.oracles.games import expand, last, random_policy, uniform
+from tests.oracles.trees import board_of, by_board, from_game
 
 
 def test_exact_values_are_bounded_too():

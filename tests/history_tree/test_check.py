@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from precomp_games.tree.facts import ARRAYS, CHANCE, TERMINAL
-from tests.history_tree.cases import tree_of
+from tests.oracles.trees import tree_of
 
 
 def _damaged(tree, name, where, value):

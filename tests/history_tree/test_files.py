@@ -12,8 +12,8 @@ import pytest
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from precomp_games.tree.facts import ARRAYS
-from tests.history_tree.cases import KINDS, tree_of
-from tests.random_games import expand, policy_pairs, random_tree
+from tests.oracles.games import expand, policy_pairs, random_tree
+from tests.oracles.trees import KINDS, tree_of
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,8 +7,8 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
-from tests.history_tree.cases import efg
-from tests.random_games import expand, first, last, tree_type, uniform
+from tests.oracles.games import expand, first, last, tree_type, uniform
+from tests.oracles.trees import efg
 
 
 def _sampled():

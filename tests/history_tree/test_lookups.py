@@ -5,8 +5,8 @@ import pyspiel
 import pytest
 
 from precomp_games import HistoryTree, make_policy
-from tests.history_tree.cases import KINDS, PERFECT, tree_of
-from tests.random_games import last
+from tests.oracles.games import last
+from tests.oracles.trees import KINDS, PERFECT, tree_of
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,7 +6,7 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
-from tests.random_games import expand, policy_pairs, random_tree
+from tests.oracles.games import expand, policy_pairs, random_tree
 
 
 def test_larger_penalties():

@@ -8,8 +8,8 @@ import pyspiel
 import pytest
 
 from precomp_games.tree.facts import ARRAYS
-from tests.history_tree.cases import board_of, by_board, tree_of
-from tests.random_games import expand, policy_pairs, random_tree
+from tests.oracles.games import expand, policy_pairs, random_tree
+from tests.oracles.trees import board_of, by_board, tree_of
 
 
 class _Counting:

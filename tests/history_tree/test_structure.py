@@ -6,9 +6,9 @@ import pytest
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from precomp_games.tree.facts import ARRAYS, CHANCE, TERMINAL
-from tests import reference
-from tests.history_tree.cases import KINDS, by_board, from_game, tree_of
-from tests.random_games import expand, policy_pairs, random_tree, uniform
+from tests.oracles import books
+from tests.oracles.games import expand, policy_pairs, random_tree, uniform
+from tests.oracles.trees import KINDS, by_board, from_game, tree_of
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,7 +81,7 @@ def test_roots_where_nobody_moves():
     assert chance.player[0] == CHANCE
     only = expand(random_tree(3, chance=1.0), *policy_pairs(3), 1e-9)
     assert only.num_infosets == 0
-    expected = reference.expected_utility(random_tree(3, chance=1.0), (frozenset(),) * 2, None, None)
+    expected = books.expected_utility(random_tree(3, chance=1.0), (frozenset(),) * 2, None, None)
     assert best_precomputation(only, 0).value == pytest.approx(expected)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from precomp_games import HistoryTree
-from tests import reference
-from tests.menus import names_in
-from tests.random_games import SUPPORTS, expand, policy_pairs, random_case, random_tree
+from tests.oracles import books
+from tests.oracles.games import SUPPORTS, expand, policy_pairs, random_case, random_tree
+from tests.oracles.meta_games import names_in
 
 
 def _lemma_3(game, pre, sigma, penalties):
@@ -106,7 +106,7 @@ def _against(game, opponent, chosen, pre, sigma):
     """Return the policy of an opponent with the memorization set `chosen`."""
 
     def play(state):
-        known = reference.information_state(game, state, opponent) in chosen
+        known = books.information_state(game, state, opponent) in chosen
         return (pre if known else sigma)[opponent](state)
 
     return play
@@ -122,16 +122,16 @@ def test_every_best_response_lies_in_w(kind, cases):
         tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalty)
         for player in (0, 1):
             opponent = 1 - player
-            own, theirs = (reference.predecessors(game, i) for i in (player, opponent))
-            if reference.count_prefix_closed_sets(own) > 300:
+            own, theirs = (books.predecessors(game, i) for i in (player, opponent))
+            if books.count_prefix_closed_sets(own) > 300:
                 continue
             inside = {name: parent for name, parent in theirs.items() if name in names_in(tree, opponent)}
-            sets = list(reference.prefix_closed_sets(inside))
+            sets = list(books.prefix_closed_sets(inside))
             rng = np.random.default_rng(seed)
             for k in rng.permutation(len(sets))[:6]:
                 fixed = list(sigma)
                 fixed[opponent] = _against(game, opponent, sets[k], pre, sigma)
-                _, _, chosen = reference.best_set(game, player, penalty, pre, fixed)
+                _, _, chosen = books.best_set(game, player, penalty, pre, fixed)
                 assert chosen.issubset(names_in(tree, player))
                 compared += 1
                 used += bool(chosen)
@@ -152,7 +152,7 @@ def test_infinite_penalties():
         assert set(tree.infoset_player.tolist()) == {i}
     never = HistoryTree.from_game(game, sigma_pre=None, sigma=sigma, penalties=math.inf)
     assert never.num_histories == 1
-    expected = reference.expected_utility(game, (frozenset(),) * 2, pre, sigma)
+    expected = books.expected_utility(game, (frozenset(),) * 2, pre, sigma)
     assert never.value[0] == pytest.approx(expected, abs=1e-12)
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
-from tests import reference
-from tests.history_tree.cases import efg, uneven_efg
-from tests.menus import names_in
-from tests.random_games import expand, first, last, policy_pairs
+from tests.oracles import books
+from tests.oracles.games import expand, first, last, policy_pairs
+from tests.oracles.meta_games import names_in
+from tests.oracles.trees import efg, uneven_efg
 
 
 def _reopened():
@@ -40,10 +40,10 @@ def test_information_states_of_several_depths(cases):
     for seed in range(cases(60)):
         game = uneven_efg(seed)
         pre, sigma = policy_pairs(seed, ("full", "partial")[seed % 2], "infoset")
-        if reference.count_prefix_closed_sets(reference.predecessors(game, 0)) > 1000:
+        if books.count_prefix_closed_sets(books.predecessors(game, 0)) > 1000:
             continue
         for penalty in (0.02, 0.15, 0.4, 0.8):
-            value, utility, chosen = reference.best_set(game, 0, penalty, pre, sigma)
+            value, utility, chosen = books.best_set(game, 0, penalty, pre, sigma)
             for opponent in (math.inf, 0.1):
                 tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(penalty, opponent))
                 tree.check()
@@ -73,7 +73,7 @@ def test_an_information_state_is_reopened_for_its_longer_histories(penalty):
         return {state.legal_actions()[names.index("b") if "b" in names else 0]: 1.0}
 
     tree = HistoryTree.from_game(game, sigma_pre=last, sigma=(sigma, first), penalties=(penalty, math.inf))
-    value, utility, chosen = reference.best_set(game, 0, penalty, (last, last), (sigma, first))
+    value, utility, chosen = books.best_set(game, 0, penalty, (last, last), (sigma, first))
     best = best_precomputation(tree, 0)
     assert (best.value, best.utility) == (pytest.approx(value), pytest.approx(utility))
     assert chosen.issubset(names_in(tree, 0))

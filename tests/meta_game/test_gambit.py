@@ -11,8 +11,8 @@ import pytest
 from precomp_games.algorithms import solve
 from precomp_games.meta_game.gambit import _exact_probabilities, to_efg
 from precomp_games.meta_game.game import MetaPrecomputationGame
-from tests.algorithms.zero_sum.games import SMALL, game_of
-from tests.menus import menu_tree, meta_cases
+from tests.oracles.meta_games import menu_tree, meta_cases
+from tests.oracles.zero_sum import SMALL, game_of
 
 _CASES = 80
 _NODE = re.compile(r'^([cpt]) "" (?:(\d+) (\d+) "([^"]*)"|(\d+) "") \{ (.*) \}( 0)?$')

@@ -17,10 +17,18 @@ import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
 from precomp_games.meta_game.rules import MEMORIZE
 from precomp_games.tree.base_game import named_game
-from tests.history_tree.cases import efg
-from tests.menus import enumerated, game_payoffs, kuhn_tree, matrix_value, menu_tree, meta_cases, within
-from tests.random_games import expand, first, last, random_menu, random_policy, random_tree, uniform
-from tests.reference import states
+from tests.oracles.books import states
+from tests.oracles.games import expand, first, last, random_menu, random_policy, random_tree, uniform
+from tests.oracles.meta_games import (
+    enumerated,
+    game_payoffs,
+    kuhn_tree,
+    matrix_value,
+    menu_tree,
+    meta_cases,
+    within,
+)
+from tests.oracles.trees import efg
 
 _NAME = "python_meta_precomputation"
 _CASES = 240

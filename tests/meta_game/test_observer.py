@@ -7,8 +7,8 @@ from open_spiel.python import rl_environment
 from open_spiel.python.observation import INFO_STATE_OBS_TYPE, make_observation
 
 from precomp_games import MetaPrecomputationGame
-from tests.menus import kuhn_tree, menu_tree, meta_cases
-from tests.reference import states
+from tests.oracles.books import states
+from tests.oracles.meta_games import kuhn_tree, menu_tree, meta_cases
 
 FORMS = ("audit", "reweighted")
 

@@ -15,7 +15,7 @@ import pytest
 from open_spiel.python.algorithms import generate_playthrough
 
 from precomp_games import Menu, MetaPrecomputationGame
-from tests.random_games import expand, uniform
+from tests.oracles.games import expand, uniform
 
 _GOLDENS = Path(__file__).parent / "goldens"
 _SIGMA_PRE = "noisy(policy=best_response(to=random(seed=0)),epsilon=0.5)"

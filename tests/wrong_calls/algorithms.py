@@ -13,7 +13,7 @@ from precomp_games.algorithms import (
     memory_frontier,
     save_policy,
 )
-from tests.random_games import last, random_policy, random_tree
+from tests.oracles.games import last, random_policy, random_tree
 from tests.wrong_calls import Arg, answering, folder
 
 

@@ -29,7 +29,7 @@ from precomp_games.chess.play.match import MATCH_PLIES
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.dask_clusters import cluster_address
-from tests.random_games import first
+from tests.oracles.games import first
 from tests.wrong_calls import Arg, folder
 
 _START = chess.Board().epd()

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from precomp_games import ClockGame, HistoryTree, RolloutValues, register_policy
 from tests.dask_clusters import cluster_address
-from tests.random_games import last
+from tests.oracles.games import last
 from tests.wrong_calls import Arg, answering, folder
 
 _CLOCK = {"game": {"name": "tic_tac_toe"}, "time_0": 3, "time_1": 3}

@@ -7,7 +7,7 @@ import pyspiel
 from open_spiel.python import policy
 
 from precomp_games.algorithms import efce
-from tests.algorithms.efce.reference import battleship, sheriff
+from tests.oracles.treeplex import battleship, sheriff
 from tests.wrong_calls import Arg
 
 _SEQUENCE_GAMES = ("Mediator", "CorrelationPlan.of", "decompose", "finest_subgames")

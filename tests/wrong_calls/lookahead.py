@@ -10,7 +10,7 @@ from precomp_games.algorithms.lookahead import (
     equilibrium_values,
 )
 from precomp_games.algorithms.lookahead.evaluation_functions import NodeValues
-from tests.random_games import random_tree
+from tests.oracles.games import random_tree
 from tests.wrong_calls import Arg, answering
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.triggers import Deviations, deviation_values, following_values
-from tests.algorithms.efce.reference import all_refined, blueprint, random_subgames, resolving, stitched
-from tests.random_games import EfgText
+from tests.oracles.games import EfgText
+from tests.oracles.treeplex import all_refined, blueprint, random_subgames, resolving, stitched
 
 
 class Trunk:

@@ -10,7 +10,8 @@ from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce import correlation_plans
 from precomp_games.algorithms.efce.equilibria import whole_game_problem
 from precomp_games.algorithms.efce.sequence_game import moves
-from tests.algorithms.efce.reference import (
+from tests.oracles.games import EfgText
+from tests.oracles.treeplex import (
     OwnTree,
     all_refined,
     blueprint,
@@ -29,7 +30,6 @@ from tests.algorithms.efce.reference import (
     subgames_from,
     taken_apart,
 )
-from tests.random_games import EfgText
 
 HIDDEN = goofspiel(3, hidden=True)
 SAFE_BOUNDS = ("separate", "aggregate")

@@ -19,7 +19,7 @@ from precomp_games.algorithms.efce.correlation_plans import (
 )
 from precomp_games.algorithms.efce.scaled_extensions import write_again
 from precomp_games.algorithms.programs import LinearProgramError
-from tests.algorithms.efce.reference import (
+from tests.oracles.treeplex import (
     OwnTree,
     all_steps,
     battleship,

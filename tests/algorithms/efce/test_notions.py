@@ -11,8 +11,10 @@ from precomp_games.algorithms.efce.correlation_plans import RelevantPairs
 from precomp_games.algorithms.efce.equilibria import best_of, greatest, whole_game_problem
 from precomp_games.algorithms.efce.refinement import PlanProgram
 from precomp_games.algorithms.programs import Clock, LinearProgramError
-from tests.algorithms.efce.normal_form import NormalForm, expected, plans_of, profiles_of
-from tests.algorithms.efce.reference import (
+from tests.examples.launcher import imported
+from tests.oracles.games import EfgText
+from tests.oracles.normal_form import NormalForm, expected, plans_of, profiles_of
+from tests.oracles.treeplex import (
     all_steps,
     battleship,
     blueprint,
@@ -24,8 +26,6 @@ from tests.algorithms.efce.reference import (
     sheriff,
     taken_apart,
 )
-from tests.examples.launcher import imported
-from tests.random_games import EfgText
 
 NOTIONS = ("efce", "efcce", "nfcce")
 SMALL = {"battleship 1x2": battleship(1, 2, 2), "sheriff": sheriff(1, 1, 1)}
@@ -144,7 +144,7 @@ def check_frontier(frontier, form):
         assert (corners @ normal).max() == pytest.approx(form.greatest(normal), abs=2e-7)
 
 
-@pytest.mark.seconds("finds each polygon in two ways")
+# Costs seconds: finds each polygon in two ways.
 def test_frontiers_are_those_of_the_normal_form_and_nest_on_random_games(example, cases):
     seen = np.zeros(3, int)
     for seed, game in small_random_games(cases(100)):

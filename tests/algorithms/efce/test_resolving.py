@@ -14,7 +14,7 @@ from precomp_games.algorithms.efce.refinement import PlanProgram
 from precomp_games.algorithms.efce.regret import RegretResolver
 from precomp_games.algorithms.efce.subgames import one_subgame
 from precomp_games.algorithms.programs import Clock, LinearProgramError
-from tests.algorithms.efce.reference import (
+from tests.oracles.treeplex import (
     all_refined,
     battleship,
     blueprint,
@@ -167,7 +167,7 @@ def test_deeper_subgames_three_times():
     assert stitched(first, blueprint(1, 0.9), [done]).violation < 1e-6
 
 
-@pytest.mark.seconds("linear programs of several games")
+# Costs seconds: linear programs of several games.
 def test_stitched_refinements_are_safe_on_random_games(cases):
     """Refined once, and again where a refined subgame has subgames of its own."""
     tried = 0

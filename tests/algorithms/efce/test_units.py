@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from precomp_games.algorithms import efce
-from tests.algorithms.efce.reference import (
+from tests.oracles.treeplex import (
     all_refined,
     blueprint,
     held,

@@ -21,7 +21,9 @@ from precomp_games.algorithms.lookahead.evaluation_functions import StrategyPoli
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.algorithms.programs import LinearProgramError, Program
 from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
-from tests.algorithms.lookahead.games import (
+from tests.oracles.games import random_efg, random_tree
+from tests.oracles.lookahead import Oracle
+from tests.oracles.lookahead_games import (
     clauses_first,
     figure_1,
     maxsat,
@@ -31,8 +33,6 @@ from tests.algorithms.lookahead.games import (
     theorem_3,
     utility_of,
 )
-from tests.algorithms.lookahead.oracle import Oracle
-from tests.random_games import random_efg, random_tree
 
 TIES = ("adversarial", "static", "favorable")
 KUHN = pyspiel.load_game("kuhn_poker")

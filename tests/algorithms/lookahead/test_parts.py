@@ -23,9 +23,9 @@ from precomp_games.algorithms.lookahead.evaluation_functions import StrategyPoli
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker
 from precomp_games.tree.facts import TERMINAL
-from tests.algorithms.lookahead.games import random_evaluation, utility_of
-from tests.random_games import expand, random_efg, random_policy
-from tests.reference import AsPolicy
+from tests.oracles.books import AsPolicy
+from tests.oracles.games import expand, random_efg, random_policy
+from tests.oracles.lookahead_games import random_evaluation, utility_of
 
 KUHN = pyspiel.load_game("kuhn_poker")
 

@@ -18,9 +18,9 @@ from precomp_games.algorithms.lookahead import (
 )
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
-from tests.algorithms.lookahead.games import held_at_a_tie, random_evaluation, utility_of
-from tests.algorithms.lookahead.oracle import Oracle, best_of_types
 from tests.algorithms.lookahead.test_commitment import KJ, KUHN, LEDUC, TIES, by_search, tiny
+from tests.oracles.lookahead import Oracle, best_of_types
+from tests.oracles.lookahead_games import held_at_a_tie, random_evaluation, utility_of
 
 OBJECTIVES = ("mean", "worst")
 
@@ -54,7 +54,7 @@ def small(seed, most):
     raise AssertionError
 
 
-@pytest.mark.seconds("enumerates what is optimal to each type at once")
+# Costs seconds: enumerates what is optimal to each type at once.
 def test_brute_force_on_random_games(cases):
     for seed in range(cases(100)):
         rng = np.random.default_rng(seed)
@@ -103,7 +103,7 @@ def test_one_type_is_the_follower(objective):
         assert best.value == known.value and best.strategy == known.strategy
 
 
-@pytest.mark.test_all("figures of a page")
+@pytest.mark.slow("figures of a page")
 @pytest.mark.parametrize("player", [0, 1])
 def test_kj_where_a_mistake_costs(player):
     # The figures of docs/limited_lookahead.md. Of what is best for one type, what is found first is met.

@@ -11,8 +11,8 @@ from open_spiel.python.algorithms import expected_game_score, exploitability
 from precomp_games import MetaPrecomputationGame
 from precomp_games.algorithms import MetaGamePolicy, MetaStrategy, meta_exploitability, strategies_from_policy
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests.menus import members_of, menu_tree, meta_cases, random_strategies, within
-from tests.reference import states
+from tests.oracles.books import states
+from tests.oracles.meta_games import members_of, menu_tree, meta_cases, random_strategies, within
 
 _CASES = 240
 _FORMS = ("audit", "reweighted")

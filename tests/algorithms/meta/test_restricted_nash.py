@@ -4,7 +4,7 @@ import pytest
 
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_exploitability, restricted_nash
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests.menus import matrix_value, meta_cases
+from tests.oracles.meta_games import matrix_value, meta_cases
 
 _CASES = 160
 

@@ -13,8 +13,8 @@ from precomp_games.algorithms import (
     memorized_states,
     meta_exploitability,
 )
-from tests.menus import menu_tree
-from tests.random_games import expand, random_policy, random_tree
+from tests.oracles.games import expand, random_policy, random_tree
+from tests.oracles.meta_games import menu_tree
 
 
 def _tree(penalties=(0.001, 0.002), sigma=2, **options):

@@ -43,9 +43,9 @@ from precomp_games import RolloutValues, make_policy
 from precomp_games.algorithms import meta_equilibrium
 from precomp_games.policies.leaf_values import sample_size
 from precomp_games.tree.facts import TERMINAL
-from tests.algorithms.search.random_graphs import Oracle
-from tests.menus import enumerated
-from tests.random_games import random_efg, random_tree
+from tests.oracles.games import random_efg, random_tree
+from tests.oracles.graphs import Oracle
+from tests.oracles.meta_games import enumerated
 
 _EPSILON, _DELTA = 0.03, 0.1
 _KINDS = ("tree", "efg")

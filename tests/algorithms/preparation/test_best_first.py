@@ -7,7 +7,7 @@ import pytest
 
 from precomp_games import Menu
 from precomp_games.algorithms import best_first_precomputation, best_precomputation, memory_frontier
-from tests.algorithms.preparation.cases import evaluation, one_sided, setting, whole_tree, worth
+from tests.oracles.preparation import evaluation, one_sided, setting, whole_tree, worth
 
 
 def _found(kind, seed, penalty, **options):

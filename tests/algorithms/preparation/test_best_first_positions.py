@@ -11,10 +11,10 @@ from precomp_games.algorithms import best_first_precomputation, best_precomputat
 from precomp_games.algorithms.preparation import best_first
 from precomp_games.algorithms.preparation.evaluated_search import BestFirstSearch
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
-from tests import reference
-from tests.algorithms.preparation.cases import evaluation, one_sided
 from tests.algorithms.preparation.test_position_prices import same_choice_at_a_position
-from tests.random_games import policy_pairs, random_menu, random_tree
+from tests.oracles import books
+from tests.oracles.games import policy_pairs, random_menu, random_tree
+from tests.oracles.preparation import evaluation, one_sided
 
 
 def _case(seed, depth=3):
@@ -53,17 +53,17 @@ def test_the_best_set_of_what_is_open_against_all_choices(cases):
         if given == cases(30):
             break
         game, menu, sigma, player = _case(seed)
-        choices = reference.all_choices(game, player, menu, 400)
-        position_of = reference.positions(game, player)
+        choices = books.all_choices(game, player, menu, 400)
+        position_of = books.positions(game, player)
         counts = [same_choice_at_a_position(chosen, position_of) for chosen in choices]
         if len(choices) < 10 or None not in counts:
             continue
         given += 1
-        utilities = reference.own_utilities_of_choices(game, player, choices, sigma).tolist()
+        utilities = books.own_utilities_of_choices(game, player, choices, sigma).tolist()
         found = [pair for pair in zip(counts, utilities, strict=True) if pair[0] is not None]
 
         def played_on(state, sigma=sigma):
-            return reference.play_value(state, sigma)
+            return books.play_value(state, sigma)
 
         for penalty in (0.2, 0.02, 1e-3):
             problem = PreparationProblem.checked(game, menu, sigma, penalty, player, str, 1e-12)

@@ -6,9 +6,9 @@ import pytest
 
 from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import MetaStrategy, best_precomputation, memory_frontier
-from tests import reference
-from tests.algorithms.preparation.cases import all_sets, names_of, one_sided
-from tests.random_games import SUPPORTS, expand, policy_pairs, random_case, random_tree, sides
+from tests.oracles import books
+from tests.oracles.games import SUPPORTS, expand, policy_pairs, random_case, random_tree, sides
+from tests.oracles.preparation import all_sets, names_of, one_sided
 
 
 @pytest.mark.parametrize("kind", ["tree", "efg", "kuhn_poker"])
@@ -54,7 +54,7 @@ def test_sampled_leaves_lose_at_most_epsilon():
         values = RolloutValues(epsilon=0.5, delta=0.1, seed=seed)
         tree = one_sided(game, 0, pre, sigma, 0.05, leaf_value=values)
         chosen = names_of(tree, 0, best_precomputation(tree, 0).memorization_set)
-        utility = reference.expected_utility(game, (chosen, frozenset()), pre, sigma)
+        utility = books.expected_utility(game, (chosen, frozenset()), pre, sigma)
         lost.append(exact.value - (utility - 0.05 * len(chosen)))
     assert min(lost) > -1e-9  # nothing beats the optimum
     assert sum(loss > 0.5 for loss in lost) <= 2  # delta = 0.1 of 20

@@ -13,8 +13,8 @@ from precomp_games.algorithms.preparation.certified_sampling import _Certifier, 
 from precomp_games.algorithms.preparation.partial_tree import PartialTree, PreparationProblem
 from precomp_games.policies.rows import as_batch_policy
 from precomp_games.tree.facts import TERMINAL
-from tests.algorithms.preparation.cases import entries_of, one_sided, setting, whole_tree, worth
-from tests.random_games import SUPPORTS, random_menu, random_policy, random_tree
+from tests.oracles.games import SUPPORTS, random_menu, random_policy, random_tree
+from tests.oracles.preparation import entries_of, one_sided, setting, whole_tree, worth
 
 
 @functools.cache
@@ -113,7 +113,7 @@ def test_equal_keys_at_different_levels_are_different_positions():
 # -- roll-outs -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.test_all("a frequency of many runs")
+@pytest.mark.slow("a frequency of many runs")
 @pytest.mark.parametrize(("kind", "epsilon"), [("policy", 0.6), ("menu", 0.3)])
 def test_400_certificates_at_all_times(kind, epsilon):
     """At no moment may the interval miss, but for delta of the runs (one-sided binomial test at 1e-3)."""

@@ -18,9 +18,9 @@ from precomp_games.algorithms import (
 from precomp_games.algorithms.preparation.confirmed import PlayedValues, _Confirmed
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
 from precomp_games.policies.playouts import play_on
-from tests.algorithms.preparation.cases import evaluation, one_sided, scored
-from tests.random_games import first, random_menu, random_policy, random_tree
-from tests.reference import play_value
+from tests.oracles.books import play_value
+from tests.oracles.games import first, random_menu, random_policy, random_tree
+from tests.oracles.preparation import evaluation, one_sided, scored
 from tests.shown import shown
 
 

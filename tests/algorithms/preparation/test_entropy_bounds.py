@@ -15,9 +15,8 @@ from precomp_games.algorithms.preparation.entropy_bounds import (
     _loss,
     lines_needed,
 )
-from tests import reference
-from tests.algorithms.preparation.cases import names_of, one_sided
-from tests.random_games import (
+from tests.oracles import books
+from tests.oracles.games import (
     SUPPORTS,
     RandomTreeGame,
     RandomTreeState,
@@ -27,6 +26,7 @@ from tests.random_games import (
     random_policy,
     random_tree,
 )
+from tests.oracles.preparation import names_of, one_sided
 
 # -- Lemma 2 ---------------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ def _lines(game, player, v, pre, sigma):
 
     def walk(state, reach):
         own = state.is_terminal() or state.current_player() == player
-        if own and reference.play_value(state, sigma, player) >= v:
+        if own and books.play_value(state, sigma, player) >= v:
             found[tuple(state.history())] = reach
         elif not state.is_terminal():
             mover = state.current_player()
@@ -164,7 +164,7 @@ def test_theorem_1(truncate, cases):
             assert made.memorization_set.tolist() == sorted(leading)
             chosen = [frozenset(), frozenset()]
             chosen[player] = names_of(tree, player, made.memorization_set)
-            played = reference.expected_utility(game, tuple(chosen), pre, sigma)
+            played = books.expected_utility(game, tuple(chosen), pre, sigma)
             assert made.utility == pytest.approx(played if player == 0 else 1.0 - played, abs=1e-9)
     assert checked > cases(200) and ceilings > cases(80)
 

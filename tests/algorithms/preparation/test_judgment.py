@@ -5,9 +5,9 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import judge_book
-from tests.algorithms.preparation.cases import one_sided
-from tests.random_games import random_efg, random_menu, random_policy, random_tree
-from tests.reference import all_choices, information_state, own_utilities_of_choices
+from tests.oracles.books import all_choices, information_state, own_utilities_of_choices
+from tests.oracles.games import random_efg, random_menu, random_policy, random_tree
+from tests.oracles.preparation import one_sided
 
 _PENALTY = 0.02
 

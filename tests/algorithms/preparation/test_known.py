@@ -9,9 +9,9 @@ import pytest
 from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
 from precomp_games.algorithms.preparation.decisions import Decisions
-from tests import reference
-from tests.algorithms.preparation.cases import all_sets, evaluation, names_of, one_sided
-from tests.random_games import SUPPORTS, policy_pairs, random_efg, random_menu, random_policy, random_tree
+from tests.oracles import books
+from tests.oracles.games import SUPPORTS, policy_pairs, random_efg, random_menu, random_policy, random_tree
+from tests.oracles.preparation import all_sets, evaluation, names_of, one_sided
 
 _SOME = (0.0, 0.0, 0.4, 1.0, 2.5)
 _KNOWN = (0.0, 1.0, 1.0)
@@ -23,7 +23,7 @@ def _draw(seed, name, of):
 
 def _weights(game, seed, of):
     """Return a function from a state to what memorizing its information state costs."""
-    return lambda state: _draw(seed, reference.information_state(game, state, state.current_player()), of)
+    return lambda state: _draw(seed, books.information_state(game, state, state.current_player()), of)
 
 
 def games(count, kinds=("tree", "efg")):
@@ -129,7 +129,7 @@ def test_what_is_kept_is_in_the_set_and_costs_nothing(cases):
         tree = one_sided(game, player, pre, sigma, 0.02, truncate="none")
         own = np.flatnonzero(tree.infoset_player == player)
         keep = own[np.random.default_rng([seed, 3]).random(len(own)) < 0.35]
-        kept, parents = names_of(tree, player, keep), reference.predecessors(game, player)
+        kept, parents = names_of(tree, player, keep), books.predecessors(game, player)
         sets = {s: u for s, u in sets.items() if contains(s, kept & parents.keys(), parents)}
 
         def cost(chosen, kept=kept):
@@ -154,7 +154,7 @@ def test_menus_keep_their_entries(cases):
     for seed in range(cases(120)):
         game, player = random_tree(seed, depth=3 + seed % 2, actions=3), seed % 2
         menu, sigma = random_menu(seed), (random_policy(4 * seed + 2), random_policy(4 * seed + 3))
-        choices = reference.all_choices(game, player, menu, 600)
+        choices = books.all_choices(game, player, menu, 600)
         if not choices:
             continue
         tree = one_sided(game, player, menu, sigma, 0.02, truncate="none")
@@ -162,7 +162,7 @@ def test_menus_keep_their_entries(cases):
         own = np.flatnonzero(tree.infoset_player == player)
         keep = np.array([rng.integers(*tree.first_entry[k : k + 2]) for k in own if rng.random() < 0.3], int)
         kept = {next(iter(names_of(tree, player, [e]))): set(tree.memorized_row(int(e))) for e in keep}
-        before = reference.last_steps(game, player)
+        before = books.last_steps(game, player)
 
         def fits(chosen, kept=kept, before=before):
             for name, actions in kept.items():
@@ -174,7 +174,7 @@ def test_menus_keep_their_entries(cases):
 
         fitting = list(filter(fits, choices))
         sizes = [len(chosen.keys() - kept.keys()) for chosen in fitting]
-        utilities = reference.own_utilities_of_choices(game, player, fitting, sigma)
+        utilities = books.own_utilities_of_choices(game, player, fitting, sigma)
         found = list(zip(sizes, utilities.tolist(), strict=True))
         best = best_precomputation(tree, player, keep=keep)
         assert best.value == pytest.approx(max(u - 0.02 * size for size, u in found), abs=1e-9)
@@ -193,7 +193,7 @@ def test_positions_that_are_known_cost_nothing(cases):
         sets = all_sets(game, player, pre, sigma, 120)
         if not sets:
             continue
-        at, parents = reference.positions(game, player), reference.predecessors(game, player)
+        at, parents = books.positions(game, player), books.predecessors(game, player)
         known = {name for name in set(at.values()) if _draw(seed, name, _KNOWN) == 0.0}
 
         def cost(chosen, at=at, known=known):

@@ -11,8 +11,8 @@ from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precom
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import best_within_budget, frontier_of, memory_frontier
 from precomp_games.tree.facts import Forest
-from tests.algorithms.preparation.cases import all_sets, check_budgets, check_frontier, one_sided
-from tests.random_games import SUPPORTS, expand, policy_pairs, random_case, random_policy, random_tree
+from tests.oracles.games import SUPPORTS, expand, policy_pairs, random_case, random_policy, random_tree
+from tests.oracles.preparation import all_sets, check_budgets, check_frontier, one_sided
 
 
 def _sizes(sets):

@@ -15,15 +15,15 @@ import pytest
 from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
 from precomp_games.algorithms.preparation.decisions import Decisions
-from tests import reference
-from tests.algorithms.preparation.cases import TINY, evaluation, one_sided
-from tests.history_tree.cases import board_of, efg, uneven_efg
-from tests.menus import menu_tree
-from tests.random_games import SUPPORTS, random_efg, random_menu, random_policy, random_tree, sides, uniform
+from tests.oracles import books
+from tests.oracles.games import SUPPORTS, random_efg, random_menu, random_policy, random_tree, sides, uniform
+from tests.oracles.meta_games import menu_tree
+from tests.oracles.preparation import TINY, evaluation, one_sided
+from tests.oracles.trees import board_of, efg, uneven_efg
 
 
 @functools.cache
-def _case(seed: int) -> tuple[pyspiel.Game, int, Menu, tuple[Any, Any], list[reference.Choices]]:
+def _case(seed: int) -> tuple[pyspiel.Game, int, Menu, tuple[Any, Any], list[books.Choices]]:
     """(game, player, menu, sigma, all choices, if not too many): both kinds of information in turns."""
     kind, imperfect = seed % 4, seed % 2 == 1
     by = "infoset" if imperfect else "or_nothing" if seed % 8 == 2 else "history"
@@ -37,7 +37,7 @@ def _case(seed: int) -> tuple[pyspiel.Game, int, Menu, tuple[Any, Any], list[ref
     menu = random_menu(seed, 1 + seed % 3, by)
     by = "infoset" if imperfect else "history"
     policies = (random_policy(2 * seed + i, SUPPORTS[seed % 3], by) for i in (0, 1))
-    return game, player, menu, tuple(policies), reference.all_choices(game, player, menu, 3000)
+    return game, player, menu, tuple(policies), books.all_choices(game, player, menu, 3000)
 
 
 def _tree(seed: int, penalty: float = TINY, **more: Any) -> HistoryTree:
@@ -51,7 +51,7 @@ def _points(seed: int) -> np.ndarray:
     game, player, _, sigma, choices = _case(seed)
     sizes = np.array(list(map(len, choices)))
     best = np.full(1 + sizes.max(), -math.inf)
-    np.maximum.at(best, sizes, reference.own_utilities_of_choices(game, player, choices, sigma))
+    np.maximum.at(best, sizes, books.own_utilities_of_choices(game, player, choices, sigma))
     return best
 
 
@@ -133,7 +133,7 @@ def test_what_a_book_is_worth_is_what_its_policy_scores(cases):
         game, player, _, sigma, _ = _case(seed)
         best = best_precomputation(_tree(seed), player)
         play = best.policy(sigma).action_probabilities
-        score = reference.play_value(game.new_initial_state(), (play, play), player)
+        score = books.play_value(game.new_initial_state(), (play, play), player)
         assert score == pytest.approx(best.utility, abs=1e-9)
         gains, unprepared = Decisions.against(best.tree, player).gains()
         assert best.utility == pytest.approx(unprepared + gains[best.memorization_set].sum(), abs=1e-9)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from precomp_games.algorithms import best_precomputation, precomputation_plan
-from tests import reference
-from tests.algorithms.preparation.cases import all_sets, names_of, one_sided
 from tests.algorithms.preparation.test_known import contains, games
-from tests.random_games import SUPPORTS, policy_pairs, random_tree
+from tests.oracles import books
+from tests.oracles.games import SUPPORTS, policy_pairs, random_tree
+from tests.oracles.preparation import all_sets, names_of, one_sided
 
 
 def _deep_games(count):
@@ -26,7 +26,7 @@ def test_each_step_is_the_best_extension(cases):
     lost = 0
     for seed, game, player, pre, sigma, sets in itertools.chain(games(cases(60)), _deep_games(cases(24))):
         tree = one_sided(game, player, pre, sigma, 0.02, truncate="none")
-        parents = reference.predecessors(game, player)
+        parents = books.predecessors(game, player)
         own = np.flatnonzero(tree.infoset_player == player)
         keep = own[np.random.default_rng([seed, 9]).random(len(own)) < 0.2] if seed % 4 == 0 else None
         start = frozenset() if keep is None else names_of(tree, player, keep)

@@ -20,16 +20,8 @@ from precomp_games.algorithms import (
     memory_frontier,
 )
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
-from tests import reference
-from tests.algorithms.preparation.cases import (
-    TINY,
-    all_sets,
-    check_budgets,
-    check_frontier,
-    evaluation,
-    one_sided,
-)
-from tests.random_games import (
+from tests.oracles import books
+from tests.oracles.games import (
     SUPPORTS,
     EfgText,
     expand,
@@ -38,6 +30,14 @@ from tests.random_games import (
     random_menu,
     random_tree,
     sides,
+)
+from tests.oracles.preparation import (
+    TINY,
+    all_sets,
+    check_budgets,
+    check_frontier,
+    evaluation,
+    one_sided,
 )
 
 
@@ -53,7 +53,7 @@ def _shared(count, kind):
             game = random_efg(seed, depth=4 + seed % 3)
         pre, sigma = policy_pairs(seed, SUPPORTS[seed % 3], "position" if kind == "perfect" else "infoset")
         player = (seed // 3) % 2
-        position_of = reference.positions(game, player)
+        position_of = books.positions(game, player)
         if kind != "perfect":
             position_of = {name: zlib.crc32(f"{seed}{name}".encode()) % 4 for name in position_of}
         found = [
@@ -159,13 +159,13 @@ def test_menus_against_all_choices(cases):
         game = random_tree(seed, depth=3 + seed % 2, actions=3, width=2, chance=0.1)
         menu, sigma = random_menu(seed, by="position"), policy_pairs(seed, "full", "position")[1]
         player = (seed // 2) % 2
-        choices = reference.all_choices(game, player, menu, 400)
-        position_of = reference.positions(game, player)
+        choices = books.all_choices(game, player, menu, 400)
+        position_of = books.positions(game, player)
         counts = [same_choice_at_a_position(chosen, position_of) for chosen in choices]
         if len(choices) < 10 or None not in counts:
             continue
         given += 1
-        utilities = reference.own_utilities_of_choices(game, player, choices, sigma).tolist()
+        utilities = books.own_utilities_of_choices(game, player, choices, sigma).tolist()
         found = [pair for pair in zip(counts, utilities, strict=True) if pair[0] is not None]
         tree = one_sided(game, player, menu, sigma, truncate="none", position_key=str)
         for penalty in (0.2, 0.02, 1e-3):

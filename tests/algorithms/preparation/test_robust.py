@@ -12,8 +12,8 @@ from scipy.optimize import linprog
 from precomp_games.algorithms import MetaStrategy, best_precomputation, robust_precomputation
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.robust import _convolve, _distribute, _Turn, _worth
-from tests.algorithms.preparation.cases import TINY, evaluation, one_sided, scored
-from tests.random_games import SUPPORTS, expand, policy_pairs, random_menu, random_tree, sides
+from tests.oracles.games import SUPPORTS, expand, policy_pairs, random_menu, random_tree, sides
+from tests.oracles.preparation import TINY, evaluation, one_sided, scored
 
 _EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _MOST = 150
@@ -130,7 +130,7 @@ def check_certificate(found, exact):
     assert found.nominal == model >= found.utility - exact
 
 
-@pytest.mark.seconds("each minimum of nature's is a linear program")
+# Costs seconds: each minimum of nature's is a linear program.
 def test_against_all_sets(cases):
     exact = 1e-9
     tried = larger = 0

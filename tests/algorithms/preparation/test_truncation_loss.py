@@ -7,10 +7,10 @@ import pytest
 
 from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import best_precomputation, memory_frontier
-from tests import reference
-from tests.algorithms.preparation.cases import evaluation, one_sided
-from tests.history_tree.cases import efg
-from tests.random_games import SUPPORTS, random_menu, random_policy, random_tree
+from tests.oracles import books
+from tests.oracles.games import SUPPORTS, random_menu, random_policy, random_tree
+from tests.oracles.preparation import evaluation, one_sided
+from tests.oracles.trees import efg
 
 
 def test_an_entry_that_cannot_pay_is_counted(tmp_path):
@@ -52,7 +52,7 @@ def _most(state, player, menu, rival, evaluate, budget):
         return joined(rival(state))
     white = evaluate(state)
     found = np.full(budget + 1, white if player == 0 else 1.0 - white)
-    for entry in reference.entries(menu, state) if budget else []:
+    for entry in books.entries(menu, state) if budget else []:
         found[1:] = np.maximum(found[1:], joined(entry)[:-1])
     return found
 
@@ -71,7 +71,7 @@ def test_the_loss_bounds_the_whole_game(stop_value, truncate, cases):
         sigma = tuple(random_policy(2 * seed + i, SUPPORTS[seed % 3]) for i in (0, 1))
 
         def exact(state, sigma=sigma):
-            return reference.play_value(state, sigma)
+            return books.play_value(state, sigma)
 
         evaluate = evaluation(seed) if stop_value == "evaluate" and seed % 3 else exact
         root = game.new_initial_state()

@@ -17,7 +17,7 @@ from precomp_games.algorithms.search import (
     minimax,
     principal_variation_search,
 )
-from tests.algorithms.search.random_graphs import Oracle, RandomGame, after, follow, random_game, without_time
+from tests.oracles.graphs import Oracle, RandomGame, after, follow, random_game, without_time
 
 # Shapes of random games: (how many, arguments of `random_game`, greatest depth).
 SHAPES = {

@@ -16,8 +16,8 @@ from precomp_games.algorithms.search import (
     principal_variation_search,
 )
 from precomp_games.algorithms.search.mcts import RandomRollouts
-from tests.algorithms.search.random_graphs import after, random_game, without_time
-from tests.random_games import EfgText, random_tree, sides
+from tests.oracles.games import EfgText, random_tree, sides
+from tests.oracles.graphs import after, random_game, without_time
 
 # -- it finds what is best ---------------------------------------------------------------------------
 

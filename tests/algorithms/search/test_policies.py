@@ -21,8 +21,8 @@ from precomp_games.algorithms.search import (
     minimax,
 )
 from precomp_games.policies.specs import policy_names
-from tests.algorithms.search.random_graphs import Oracle
-from tests.random_games import expand, random_tree
+from tests.oracles.games import expand, random_tree
+from tests.oracles.graphs import Oracle
 
 TIC_TAC_TOE = pyspiel.load_game("tic_tac_toe")
 SPECS = [

@@ -14,8 +14,8 @@ from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.zero_sum import double_oracle
 from precomp_games.algorithms.zero_sum.double_oracle import restricted_tree
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests.menus import menu_tree, meta_cases
-from tests.random_games import expand
+from tests.oracles.games import expand
+from tests.oracles.meta_games import menu_tree, meta_cases
 from tests.shown import shown
 
 _CASES = 320

@@ -22,8 +22,8 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from precomp_games.algorithms.zero_sum.solve import METHODS
-from tests.algorithms.zero_sum.games import MatrixGame
-from tests.random_games import EfgText, uniform
+from tests.oracles.games import EfgText, uniform
+from tests.oracles.zero_sum import MatrixGame
 
 
 def _nothing_to_decide():

@@ -17,8 +17,8 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests.menus import menu_tree, meta_cases, random_strategies
-from tests.random_games import expand, random_policy, random_tree
+from tests.oracles.games import expand, random_policy, random_tree
+from tests.oracles.meta_games import menu_tree, meta_cases, random_strategies
 
 _CASES = 320
 

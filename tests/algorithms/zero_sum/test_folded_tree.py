@@ -15,8 +15,8 @@ from precomp_games.algorithms.zero_sum.regret_minimization import (
     iterate,
     update_rule,
 )
-from tests.menus import meta_cases
-from tests.random_games import expand, random_menu, random_policy
+from tests.oracles.games import expand, random_menu, random_policy
+from tests.oracles.meta_games import meta_cases
 
 
 def _start(tree):

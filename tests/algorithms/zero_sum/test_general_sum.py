@@ -19,9 +19,9 @@ from precomp_games.algorithms import (
     solve,
 )
 from precomp_games.meta_game.gambit import to_efg
-from tests import reference
-from tests.algorithms.preparation.cases import names_of
-from tests.random_games import expand, policy_pairs, random_efg, random_policy, sides, uniform
+from tests.oracles import books
+from tests.oracles.games import expand, policy_pairs, random_efg, random_policy, sides, uniform
+from tests.oracles.preparation import names_of
 
 _CASES = 200
 
@@ -34,7 +34,7 @@ def test_responses_and_gambits_format(cases, tmp_path):
     for seed in range(cases(_CASES)):
         game = _game(seed)
         ask = random_policy(seed, ("full", "partial", "pure")[seed % 3], "infoset")
-        policy, start = reference.AsPolicy(game, ask), game.new_initial_state()
+        policy, start = books.AsPolicy(game, ask), game.new_initial_state()
         tree = HistoryTree.of_game(game)
         assert nash_conv(tree, ask) == pytest.approx(exploitability.nash_conv(game, policy), abs=1e-12)
         for player in (0, 1):
@@ -42,7 +42,7 @@ def test_responses_and_gambits_format(cases, tmp_path):
             theirs = openspiel_best_response.BestResponsePolicy(game, player, policy).value(start)
             assert found.value == pytest.approx(theirs, abs=1e-12)
             answer = found.policy()
-            played = reference.play_value(start, [answer.action_probabilities] * 2, player)
+            played = books.play_value(start, [answer.action_probabilities] * 2, player)
             assert played == pytest.approx(found.value, abs=1e-12)
         again = HistoryTree.of_game(pyspiel.load_efg_game(to_efg(tree)))
         for name in ("parent", "player", "infoset", "value", "value_1"):
@@ -68,7 +68,7 @@ def test_preparing_is_for_the_own_utility(stop_value, cases):
     for seed in range(cases(60)):
         game, player, penalty = _game(seed % 30), seed % 2, (0.003, 0.05, 0.2)[seed % 3]
         pre, sigma = policy_pairs(seed, "partial", "infoset")
-        sets = reference.all_sets(game, player, 60)
+        sets = books.all_sets(game, player, 60)
         if not sets:
             continue
         how = {"stop_value": stop_value, "truncate": "reach" if seed % 4 else "none"}
@@ -77,11 +77,11 @@ def test_preparing_is_for_the_own_utility(stop_value, cases):
 
         def play(chosen, game=game, pre=pre, sigma=sigma, player=player):
             def own(state):
-                known = reference.information_state(game, state, player) in chosen
+                known = books.information_state(game, state, player) in chosen
                 return (pre if known else sigma)[player](state)
 
             policies = sides(player, own, sigma[1 - player])
-            return reference.play_value(game.new_initial_state(), policies, player)
+            return books.play_value(game.new_initial_state(), policies, player)
 
         values = {chosen: play(chosen) - penalty * len(chosen) for chosen in sets}
         best, found = max(values, key=values.__getitem__), best_precomputation(tree, player)
@@ -100,7 +100,7 @@ def test_other_leaf_values_are_the_own_utility_as_well(player):
     game, (pre, sigma) = _game(6), policy_pairs(6, "partial", "infoset")
     start, most = game.new_initial_state(), game.max_utility()
     penalties = sides(player, 100.0, math.inf)
-    expected = reference.play_value(start, sigma, player)
+    expected = books.play_value(start, sigma, player)
     for leaf_value, slack in (("exact", 1e-12), (RolloutValues(games=20_000), 0.1), (lambda s: most, 0.0)):
         tree = expand(game, pre, sigma, penalties, leaf_value=leaf_value)
         wanted = expected if slack else most
@@ -140,6 +140,6 @@ def test_openspiels_own_games():
         game = pyspiel.load_game(name)
         if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
             game = pyspiel.convert_to_turn_based(game)
-        policy = reference.AsPolicy(game, uniform)
+        policy = books.AsPolicy(game, uniform)
         assert nash_conv(name, uniform) == pytest.approx(exploitability.nash_conv(game, policy), abs=1e-12)
         assert 0.0 < best_response(name, uniform, 1).value <= most

@@ -7,8 +7,8 @@ import pytest
 from precomp_games import MetaPrecomputationGame
 from precomp_games.algorithms import meta_equilibrium, strategies_from_policy
 from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization
-from tests.algorithms.zero_sum.plain_regret import PlainPredictive
-from tests.menus import menu_tree
+from tests.oracles.meta_games import menu_tree
+from tests.oracles.regret import PlainPredictive
 
 _POLICIES = [("tree", 0, True), ("tree", 3, True), ("efg", 3, True), ("efg", 6, True)]
 _MENUS = [

@@ -11,7 +11,8 @@ from precomp_games.algorithms import solve
 from precomp_games.algorithms.programs import LinearProgramError
 from precomp_games.algorithms.zero_sum import refinement
 from precomp_games.algorithms.zero_sum.refinement import certified
-from tests.algorithms.zero_sum.games import (
+from tests.oracles.games import EfgText, random_efg, random_tree
+from tests.oracles.zero_sum import (
     SMALL,
     constant_sum,
     game_of,
@@ -19,7 +20,6 @@ from tests.algorithms.zero_sum.games import (
     random_game,
     subgames,
 )
-from tests.random_games import EfgText, random_efg, random_tree
 
 _CASES = 120
 _NOTHING = 1e-12  # of the range of utilities

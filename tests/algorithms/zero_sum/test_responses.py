@@ -10,7 +10,8 @@ from open_spiel.python.algorithms import cfr, exploitability
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_response, load_policy, nash_conv, save_policy, solve
-from tests.algorithms.zero_sum.games import (
+from tests.oracles.games import random_policy
+from tests.oracles.zero_sum import (
     SMALL,
     MatrixGame,
     best_response_value,
@@ -20,7 +21,6 @@ from tests.algorithms.zero_sum.games import (
     random_game,
     recursion,
 )
-from tests.random_games import random_policy
 
 _CASES = 80
 

@@ -11,7 +11,8 @@ from precomp_games.algorithms.programs import LinearProgramError
 from precomp_games.algorithms.zero_sum import double_oracle
 from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS, RegretMinimization
 from precomp_games.algorithms.zero_sum.solve import METHODS
-from tests.algorithms.zero_sum.games import (
+from tests.oracles.regret import PlainPredictive
+from tests.oracles.zero_sum import (
     SMALL,
     constant_sum,
     game_of,
@@ -19,7 +20,6 @@ from tests.algorithms.zero_sum.games import (
     random_game,
     value_of,
 )
-from tests.algorithms.zero_sum.plain_regret import PlainPredictive
 
 _CASES = 200
 _SOLVERS = {"cfr": cfr.CFRSolver, "cfr+": cfr.CFRPlusSolver, "dcfr": discounted_cfr.DCFRSolver}
@@ -161,7 +161,7 @@ def test_what_a_game_alone_is_not():
 def test_penalties_are_no_price_of_the_game_alone():
     """The lemma: at next to no price, with a menu of all actions, the meta-game is the game."""
     from precomp_games import Menu
-    from tests.random_games import uniform
+    from tests.oracles.games import uniform
 
     game = pyspiel.load_game("kuhn_poker")
     prepared = HistoryTree.from_game(game, sigma_pre=Menu.of_actions(), sigma=uniform, penalties=1e-9)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-from tests.algorithms.efce.reference import OwnTree
+from tests.oracles.treeplex import OwnTree
 
 
 def plans_of(game):

@@ -8,7 +8,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games import HistoryTree
-from tests.random_games import EfgText, expand, policy_pairs, random_efg, random_tree, uniform
+from tests.oracles.games import EfgText, expand, policy_pairs, random_efg, random_tree, uniform
 
 
 def board_of(state):

@@ -11,8 +11,8 @@ from open_spiel.python.algorithms import expected_game_score
 
 from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precomputation
 from precomp_games.algorithms.preparation.decisions import Decisions
-from tests import reference
-from tests.random_games import SUPPORTS, expand, random_menu, random_policy, random_tree, sides
+from tests.oracles import books
+from tests.oracles.games import SUPPORTS, expand, random_menu, random_policy, random_tree, sides
 
 TINY = 1e-9  # a penalty that cuts nothing
 
@@ -30,10 +30,10 @@ def one_sided(game, player, pre, sigma, penalty=TINY, **options):
 
 def all_sets(game, player, pre, sigma, most=150):
     """{prefix-closed set: the player's utility}, each played out; empty where there are more than `most`."""
-    sets = reference.all_sets(game, player, most)
+    sets = books.all_sets(game, player, most)
     if not sets:
         return {}
-    return dict(zip(sets, reference.own_utilities(game, player, sets, pre, sigma).tolist(), strict=True))
+    return dict(zip(sets, books.own_utilities(game, player, sets, pre, sigma).tolist(), strict=True))
 
 
 def check_frontier(frontier, found):
@@ -82,7 +82,7 @@ def check_budgets(frontier, found, **options):
 def names_of(tree, player, entries):
     """Return the information states of entries, as the reference calls them."""
     histories = tree.infoset_history[tree.entry_infoset[np.asarray(entries, int)]].tolist()
-    return frozenset(reference.information_state(tree.game, tree.state(h), player) for h in histories)
+    return frozenset(books.information_state(tree.game, tree.state(h), player) for h in histories)
 
 
 def evaluation(seed):

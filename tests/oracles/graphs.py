@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from tests.random_games import EfgText
+from tests.oracles.games import EfgText
 
 _CHANCE, _OVER = -1, -4
 

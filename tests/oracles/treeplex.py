@@ -17,7 +17,7 @@ from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.correlation_plans import RelevantPairs, plan_error
 from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, write_again
 from precomp_games.algorithms.efce.sequence_game import moves
-from tests.random_games import EfgText
+from tests.oracles.games import EfgText
 
 # -- games, subgames and refinements -----------------------------------------------------------------------
 

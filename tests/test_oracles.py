@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from tests import reference
-from tests.random_games import SUPPORTS, random_case, random_menu
+from tests.oracles import books
+from tests.oracles.games import SUPPORTS, random_case, random_menu
 
 
 def play_out(game, row):
     """u for player 0, where row(state) is what the player to move plays."""
-    return reference.play_value(game.new_initial_state(), (row, row))
+    return books.play_value(game.new_initial_state(), (row, row))
 
 
 def case(seed):
@@ -25,23 +25,23 @@ def some(seed, found, count=12):
 @pytest.mark.parametrize("seed", range(6))
 def test_sets(seed):
     game, pre, sigma = case(seed)
-    parents = [reference.predecessors(game, i) for i in (0, 1)]
-    sets = [some(seed, list(itertools.islice(reference.prefix_closed_sets(p), 3000))) for p in parents]
-    found = reference.utilities(game, sets, pre, sigma)
+    parents = [books.predecessors(game, i) for i in (0, 1)]
+    sets = [some(seed, list(itertools.islice(books.prefix_closed_sets(p), 3000))) for p in parents]
+    found = books.utilities(game, sets, pre, sigma)
     assert found.shape == (len(sets[0]), len(sets[1]))
     for j, k in np.ndindex(found.shape):
         chosen = sets[0][j], sets[1][k]
 
         def row(state, chosen=chosen):
             i = state.current_player()
-            held = reference.information_state(game, state, i) in chosen[i]
+            held = books.information_state(game, state, i) in chosen[i]
             return (pre if held else sigma)[i](state)
 
         assert found[j, k] == pytest.approx(play_out(game, row), abs=1e-12)
     for i in (0, 1):
-        alone = reference.own_utilities(game, i, sets[i], pre, sigma)
+        alone = books.own_utilities(game, i, sets[i], pre, sigma)
         nothing = ([frozenset()], sets[1]) if i else (sets[0], [frozenset()])
-        both = reference.utilities(game, nothing, pre, sigma).ravel()
+        both = books.utilities(game, nothing, pre, sigma).ravel()
         assert alone == pytest.approx((game.utility_sum() or 0.0) - both if i else both, abs=1e-12)
 
 
@@ -49,15 +49,15 @@ def test_sets(seed):
 def test_choices(seed):
     game, _, sigma = case(seed)
     menu = random_menu(seed, by="history" if seed % 2 else "infoset")
-    choices = [some(seed, reference.all_choices(game, i, menu, 100_000)) for i in (0, 1)]
-    found = reference.utilities_of_choices(game, choices, sigma)
+    choices = [some(seed, books.all_choices(game, i, menu, 100_000)) for i in (0, 1)]
+    found = books.utilities_of_choices(game, choices, sigma)
     assert found.shape == (len(choices[0]), len(choices[1])) and found.size
     for j, k in np.ndindex(found.shape):
         chosen = choices[0][j], choices[1][k]
 
         def row(state, chosen=chosen):
             i = state.current_player()
-            own = chosen[i].get(reference.information_state(game, state, i))
+            own = chosen[i].get(books.information_state(game, state, i))
             return sigma[i](state) if own is None else own
 
         assert found[j, k] == pytest.approx(play_out(game, row), abs=1e-12)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from tests.history_tree.cases import efg
-from tests.random_games import EfgText
+from tests.oracles.games import EfgText
+from tests.oracles.trees import efg
 
 Clause = tuple[int, ...]
 """Literals: v + 1 for variable v, -(v + 1) for its negation."""

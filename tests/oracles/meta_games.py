@@ -1,7 +1,7 @@
 """The oracle of the meta-game with menus: both players' sets with choices, played out on OpenSpiel's states.
 
 A *choice* has the menu's entry that a player memorizes, at each information state of a set. The value of each
-pair comes from `tests.reference`, which knows nothing of the library's tree.
+pair comes from `tests.oracles.books`, which knows nothing of the library's tree.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from scipy.optimize import linprog
 from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy
 from precomp_games.meta_game.rules import STOP
-from tests.history_tree.cases import uneven_efg
-from tests.random_games import (
+from tests.oracles.books import Choices, all_choices, information_state, states, utilities_of_choices
+from tests.oracles.games import (
     SUPPORTS,
     expand,
     policy_pairs,
@@ -28,7 +28,7 @@ from tests.random_games import (
     random_policy,
     random_tree,
 )
-from tests.reference import Choices, all_choices, information_state, states, utilities_of_choices
+from tests.oracles.trees import uneven_efg
 
 _MOST_PAIRS = 2000
 

@@ -1,0 +1,27 @@
+"""Properties by hypothesis: how many examples are tried, and the same ones each time."""
+
+import math
+
+import hypothesis
+
+FEW, ALL = "few", "all"
+_PART = 8
+
+
+def register_profiles() -> None:
+    """Register both profiles, and load that of `make test`; `--hypothesis-profile=all` loads the other.
+
+    What a test finds once and not again is of no use to those who wait for CI: examples are derived from the test.
+    """
+    slow = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large]
+    for name in (FEW, ALL):
+        hypothesis.settings.register_profile(
+            name, derandomize=True, deadline=None, suppress_health_check=slow
+        )
+    hypothesis.settings.load_profile(FEW)
+
+
+def examples(count: int) -> hypothesis.settings:
+    """Return settings that try as many examples, or an eighth of them in `make test`."""
+    part = 1 if hypothesis.settings.get_current_profile_name() == ALL else _PART
+    return hypothesis.settings(max_examples=math.ceil(count / part))
