@@ -11,7 +11,7 @@ _PART = 8
 def register_profiles() -> None:
     """Register both profiles, and load that of `make test`; `--hypothesis-profile=all` loads the other.
 
-    What a test finds once and not again is of no use to those who wait for CI: examples are derived from the test.
+    Examples are derived from the test: a failure that comes once and not again is of no use in CI.
     """
     slow = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.data_too_large]
     for name in (FEW, ALL):

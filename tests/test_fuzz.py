@@ -6,8 +6,6 @@ import pathlib
 import subprocess
 import sys
 
-import pytest
-
 from tools.fuzz import TARGETS, targets
 
 assert targets.__all__  # importing it registers the targets

@@ -2,8 +2,6 @@
 
 import sys
 
-import pytest
-
 from precomp_games.chess.model.people_values import load_people
 from precomp_games.commands import main
 from tests.chess import fake_engine
