@@ -13,7 +13,7 @@ and u(h) the value of the player's sigma from h on. Memorizing e is then worth
     memorize(e) = after(e) + sum over J right after e of v(J) - lambda,
 
 where v(J) is a mixture of stop(J) and memorize of J's entries (the value of a strategy), the largest of these
-(Algorithm 1, a best response), or stop(J) throughout, which gives the gain of e alone:
+(Algorithm 1: a best response, by rollback), or stop(J) throughout, which gives the gain of e alone:
 
     g(e) = after(e) + sum over J right after e of stop(J) - stop(I).
 
