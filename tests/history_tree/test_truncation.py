@@ -1,14 +1,28 @@
 """The truncation keeps Lemma 3's W, and every best response lies in it."""
 
+import collections
+import itertools
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games import HistoryTree
 from tests.oracles import books
-from tests.oracles.games import SUPPORTS, expand, policy_pairs, random_case, random_tree
+from tests.oracles.games import (
+    SEEDS,
+    expand,
+    games,
+    kuhn_poker,
+    penalties,
+    policy_pairs,
+    random_tree,
+    settings,
+)
 from tests.oracles.meta_games import names_in
+from tests.properties import examples
 
 
 def _lemma_3(game, pre, sigma, penalties):
@@ -84,22 +98,22 @@ def _lemma_3(game, pre, sigma, penalties):
     return histories, kept
 
 
-@pytest.mark.parametrize("support", ["full", "partial", "pure"])
-def test_w_is_lemma_3s(support, cases):
-    kept_some = cut_some = 0
-    for seed in range(cases(24)):
-        game = random_tree(seed, depth=4 + seed % 2, actions=2 + seed % 2)
-        pre, sigma = policy_pairs(seed, support)
-        for penalties in ((0.05, 0.05), (0.3, 0.02), (0.02, math.inf), (math.inf, 0.1), (math.inf, math.inf)):
-            tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
-            histories, kept = _lemma_3(game, pre, sigma, penalties)
-            assert {tuple(tree.actions(h)) for h in range(tree.num_histories)} == histories
-            assert {tuple(tree.actions(h)) for h in np.flatnonzero(tree.infoset >= 0)} == kept
-            kept_some += bool(kept)
-            cut_some += tree.num_infosets < expand(game, pre, sigma, penalties, truncate="none").num_infosets
-    assert kept_some >= cases(60)
-    if support != "pure":  # deterministic play reaches with 0 or 1, and little is cut
-        assert cut_some >= cases(40)
+def test_w_is_lemma_3s():
+    seen = collections.Counter()
+
+    @examples(240)
+    @given(settings(kind="perfect", depth=5), penalties())
+    def holds(case, penalties):
+        game, pre, sigma = case
+        tree = expand(game, pre, sigma, penalties)
+        histories, kept = _lemma_3(game, pre, sigma, penalties)
+        assert {tuple(tree.actions(h)) for h in range(tree.num_histories)} == histories
+        assert {tuple(tree.actions(h)) for h in np.flatnonzero(tree.infoset >= 0)} == kept
+        whole = expand(game, pre, sigma, penalties, truncate="none")
+        seen.update(kept=bool(kept), cut=tree.num_infosets < whole.num_infosets)
+
+    holds()
+    assert min(seen["kept"], seen["cut"]) >= 10
 
 
 def _against(game, opponent, chosen, pre, sigma):
@@ -112,31 +126,30 @@ def _against(game, opponent, chosen, pre, sigma):
     return play
 
 
-@pytest.mark.parametrize("kind", ["tree", "efg", "kuhn_poker"])
-def test_every_best_response_lies_in_w(kind, cases):
-    compared = used = 0
-    for seed in range(cases(30) if kind != "kuhn_poker" else cases(6)):
-        sizes = {"tree": {"depth": 3 + seed % 2, "actions": 2}, "efg": {"depth": 4}}
-        game, pre, sigma = random_case(kind, seed, SUPPORTS[seed % 3], **sizes.get(kind, {}))
-        penalty = (0.02, 0.1, 0.3)[seed % 3]
-        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalty)
+def test_every_best_response_lies_in_w():
+    seen = collections.Counter()
+
+    @examples(240)
+    @given(settings(games(actions=2) | st.builds(kuhn_poker)), penalties(infinite=False), SEEDS)
+    def holds(case, penalties, seed):
+        game, pre, sigma = case
+        tree = expand(game, pre, sigma, penalties)
         for player in (0, 1):
             opponent = 1 - player
             own, theirs = (books.predecessors(game, i) for i in (player, opponent))
             if books.count_prefix_closed_sets(own) > 300:
                 continue
             inside = {name: parent for name, parent in theirs.items() if name in names_in(tree, opponent)}
-            sets = list(books.prefix_closed_sets(inside))
-            rng = np.random.default_rng(seed)
-            for k in rng.permutation(len(sets))[:6]:
+            sets = list(itertools.islice(books.prefix_closed_sets(inside), 3000))
+            for k in np.random.default_rng(seed).permutation(len(sets))[:6]:
                 fixed = list(sigma)
                 fixed[opponent] = _against(game, opponent, sets[k], pre, sigma)
-                _, _, chosen = books.best_set(game, player, penalty, pre, fixed)
+                _, _, chosen = books.best_set(game, player, penalties[player], pre, fixed)
                 assert chosen.issubset(names_in(tree, player))
-                compared += 1
-                used += bool(chosen)
-    assert compared >= cases(40)
-    assert used >= 1
+                seen.update(used=bool(chosen))
+
+    holds()
+    assert seen["used"] >= 10
 
 
 def test_infinite_penalties():

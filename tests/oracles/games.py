@@ -1,18 +1,21 @@
 """Small random base games and policies to hold the algorithms against brute force.
 
-Two kinds: `RandomTreeGame`, perfect information with chance nodes, and EFG text with random information
-sets of imperfect information.
+Two kinds: "perfect", which is `RandomTreeGame`, with perfect information and chance nodes, and "imperfect",
+which is EFG text with random information states, `level_game`. Properties take them from `games`, and with
+policies from `settings`. What fails is printed as the call that makes it again.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
+from hypothesis import strategies as st
 
 from precomp_games import HistoryTree, Menu
 
@@ -40,7 +43,7 @@ def tree_type(short_name: str, chance_mode: Any, parameters: dict[str, Any]) -> 
 _TYPE = tree_type(
     "python_test_random_tree",
     pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-    {"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0, "scale": 1.0},
+    {"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0, "scale": 1.0, "ties": False},
 )
 
 
@@ -48,6 +51,7 @@ class RandomTreeGame(pyspiel.Game):
     """A random perfect-information tree; utilities in [-1, 2] times scale, constant sum 1 times scale.
 
     width: most positions of a level, where several histories lead to one; 0: each history is a position.
+    ties: utilities are -1, 0, 1 or 2 times scale.
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
@@ -58,6 +62,7 @@ class RandomTreeGame(pyspiel.Game):
         self.chance = float(params.get("chance", 0.2))
         self.width = int(params.get("width", 0))
         self.scale = float(params.get("scale", 1.0))
+        self.ties = bool(params.get("ties", False))
         info = pyspiel.GameInfo(
             num_distinct_actions=self.actions,
             max_chance_outcomes=self.actions,
@@ -107,7 +112,7 @@ class RandomTreeState(pyspiel.State):
     def __init__(self, game: RandomTreeGame) -> None:
         super().__init__(game)
         self.settings = (game.seed, game.depth, game.actions, game.chance)
-        self.width, self.scale = game.width, game.scale
+        self.width, self.scale, self.ties = game.width, game.scale, game.ties
         self.path = b""  # bytes are not copied with a state
 
     def _node(self) -> tuple[int, np.ndarray, float]:
@@ -139,6 +144,8 @@ class RandomTreeState(pyspiel.State):
         if not self.is_terminal():
             return [0.0, 0.0]
         utility, scale = self._node()[2], self.scale
+        if self.ties:
+            utility = float(round(utility))
         return [scale * utility, scale * (1.0 - utility)]
 
     def __str__(self) -> str:
@@ -149,15 +156,23 @@ pyspiel.register_game(_TYPE, RandomTreeGame)
 
 
 def random_tree(
-    seed: int, depth: int = 4, actions: int = 3, chance: float = 0.2, width: int = 0, scale: float = 1.0
+    seed: int,
+    depth: int = 4,
+    actions: int = 3,
+    chance: float = 0.2,
+    width: int = 0,
+    scale: float = 1.0,
+    ties: bool = False,
 ) -> pyspiel.Game:
     """Return a `RandomTreeGame`."""
-    settings = {"seed": seed, "depth": depth, "actions": actions, "chance": chance}
+    parameters = {"seed": seed, "depth": depth, "actions": actions, "chance": chance}
     if width:
-        settings["width"] = width
+        parameters["width"] = width
     if scale != 1.0:
-        settings["scale"] = scale
-    return pyspiel.load_game("python_test_random_tree", settings)
+        parameters["scale"] = scale
+    if ties:
+        parameters["ties"] = ties
+    return pyspiel.load_game("python_test_random_tree", parameters)
 
 
 class EfgText:
@@ -187,6 +202,90 @@ class EfgText:
         return pyspiel.load_efg_game("\n".join(self.lines) + "\n")
 
 
+class Level(NamedTuple):
+    """A turn of a `level_game`: player 0's, player 1's, or that of chance (-1), with so many actions.
+
+    hidden[p]: player p does not see what is done. late: the turn comes about only where the actions before
+    have an even sum, so that histories are of several lengths. open: all see what was done before; a proper
+    subgame begins.
+    """
+
+    mover: int
+    actions: int = 2
+    hidden: tuple[bool, bool] = (False, False)
+    late: bool = False
+    open: bool = False
+
+
+def level_game(
+    seed: int,
+    levels: Sequence[Level],
+    scale: float = 1.0,
+    ties: bool = False,
+    lottery: bool = False,
+    general: bool = False,
+) -> pyspiel.Game:
+    """Return a game of these turns; its chances and utilities, in [-2, 2] times scale, come from the seed.
+
+    Perfect recall holds because a player's information state is named by its own past and what it saw.
+    ties: utilities are whole numbers times scale. lottery: chance alone decides at the end, worth the same
+    whatever was played. general: each player has utilities of its own; otherwise they add up to 0.
+    """
+    rng = np.random.default_rng(seed)
+    odds = [rng.dirichlet(np.ones(level.actions)) for level in levels]
+    return _written(rng, levels, odds, scale, lottery, general, ties)
+
+
+def _written(
+    rng: np.random.Generator,
+    levels: Sequence[Level],
+    chances: Sequence[np.ndarray],
+    scale: float,
+    lottery: bool,
+    general: bool,
+    ties: bool = False,
+) -> pyspiel.Game:
+    """Return a `level_game`, whose generator has utilities left to draw."""
+    names: tuple[dict[tuple[Any, ...], int], ...] = ({}, {})
+    text = EfgText()
+    digits = 0 if ties else 6
+
+    def leaves() -> None:
+        ends = [round(float(rng.uniform(-2, 2)), digits)]
+        if lottery:
+            ends = [-1.0, 0.5, 2.0]
+            text.chance({"x": 0.3, "y": 0.1, "z": 0.6})
+        for u in ends:
+            text.leaf(u * scale, round(float(rng.uniform(-3, 1)), digits) * scale if general else None)
+
+    def walk(path: tuple[int | None, ...]) -> None:
+        """None in a path is a turn that did not come about."""
+        d = len(path)
+        if d == len(levels):
+            leaves()
+            return
+        level, p = levels[d], levels[d].mover
+        if level.late and sum(a or 0 for a in path) % 2:
+            walk((*path, None))
+            return
+        if p < 0:
+            odds = [f"{x:.6f}" for x in chances[d][:-1]]
+            odds.append(f"{1 - sum(map(float, odds)):.6f}")
+            text.chance(dict(enumerate(odds)))
+        else:
+            known = max((k for k in range(d + 1) if levels[k].open), default=0)
+            seen = tuple(
+                a if k < known or levels[k].mover == p or not levels[k].hidden[p] else "hidden"
+                for k, a in enumerate(path)
+            )
+            text.move(p + 1, names[p].setdefault((d, seen), len(names[p]) + 1), range(level.actions))
+        for a in range(level.actions):
+            walk((*path, a))
+
+    walk(())
+    return text.game()
+
+
 def random_efg(
     seed: int,
     depth: int = 4,
@@ -196,46 +295,21 @@ def random_efg(
     shown: float = 0.0,
     general: bool = False,
 ) -> pyspiel.Game:
-    """Return a zero-sum game in which each player sees a random part of what the others did.
+    """Return a `level_game` whose turns come from the seed, too; the last is a player's.
 
-    Perfect recall holds because a player's information set is named by its own past and what it saw.
-    Utilities are multiplied by `scale`. A game that ends in a lottery is worth the same whatever is played.
-    Of general sum, each player has utilities of its own.
     With the probability `shown` all that was done is shown at a depth: proper subgames begin there.
     """
     rng = np.random.default_rng(seed)
-    order = [int(p) for p in rng.choice([0, 1, 1, 2, 2], size=depth)]  # 0 is chance
-    order[-1] = int(rng.integers(1, 3))
-    sees = rng.random((3, depth)) < 0.5  # sees[p, d]: p learns what happened at depth d
-    names: list[dict[tuple[Any, ...], int]] = [{}, {}, {}]
-    text = EfgText()
-    chance_odds = [rng.dirichlet(np.ones(actions)) for _ in range(depth)]
-    open_at = rng.random(depth) < shown if shown else np.zeros(depth, bool)
-
-    def walk(path: tuple[int, ...]) -> None:
-        d = len(path)
-        if d == depth:
-            ends = [round(float(rng.uniform(-2, 2)), 6)]
-            if lottery:
-                ends = [-1.0, 0.5, 2.0]
-                text.chance({"x": 0.3, "y": 0.1, "z": 0.6})
-            for u in ends:
-                text.leaf(u * scale, round(float(rng.uniform(-3, 1)), 6) * scale if general else None)
-            return
-        p = order[d]
-        if p == 0:
-            odds = [f"{x:.6f}" for x in chance_odds[d][:-1]]
-            odds.append(f"{1 - sum(map(float, odds)):.6f}")
-            text.chance(dict(enumerate(odds)))
-        else:
-            known = max(np.flatnonzero(open_at[: d + 1]), default=0)
-            seen = tuple(a if k < known or order[k] == p or sees[p, k] else None for k, a in enumerate(path))
-            text.move(p, names[p].setdefault((d, seen), len(names[p]) + 1), range(actions))
-        for a in range(actions):
-            walk((*path, a))
-
-    walk(())
-    return text.game()
+    movers = [int(p) - 1 for p in rng.choice([0, 1, 1, 2, 2], size=depth)]
+    movers[-1] = int(rng.integers(1, 3)) - 1
+    hidden = rng.random((3, depth)) >= 0.5
+    chances = [rng.dirichlet(np.ones(actions)) for _ in range(depth)]
+    opened = rng.random(depth) < shown if shown else np.zeros(depth, bool)
+    levels = [
+        Level(mover, actions, (bool(hidden[1, d]), bool(hidden[2, d])), open=bool(opened[d]))
+        for d, mover in enumerate(movers)
+    ]
+    return _written(rng, levels, chances, scale, lottery, general)
 
 
 @functools.lru_cache(maxsize=32)  # the rows of a large game, drawn once for all tests that share its policies
@@ -296,7 +370,110 @@ def random_menu(seed: int, most: int = 3, by: str = "history") -> Menu:
     return Menu(menu)
 
 
+# -- strategies ------------------------------------------------------------------------------------
+
 SUPPORTS = ("full", "partial", "pure")
+
+SEEDS = st.integers(0, 10**6)
+
+
+def games(
+    kind: str = "any",
+    depth: int = 4,
+    actions: int = 3,
+    *,
+    least: int = 1,
+    chance: bool = True,
+    repeated: bool = False,
+    uneven: bool = True,
+    ties: bool = True,
+    **fixed: Any,
+) -> st.SearchStrategy[pyspiel.Game]:
+    """Random games; a failure shrinks to the least depth, 2 actions, no chance, nothing hidden, and no ties.
+
+    Args:
+      kind: "perfect", "imperfect" or "any" information.
+      depth: the most moves of a play.
+      actions: the most actions at a state.
+      least: the fewest turns.
+      chance: chance may move.
+      repeated: several histories of a game of perfect information may lead to one position.
+      uneven: histories of an information state may be of several lengths.
+      ties: utilities may be equal.
+      fixed: arguments of `random_tree` or `level_game` that are the same for all games.
+    """
+    drawn = {"seed": SEEDS, "ties": st.booleans() if ties else st.just(False)}
+    drawn |= {name: st.just(value) for name, value in fixed.items()}
+    perfect = st.builds(
+        random_tree,
+        depth=st.integers(least, depth),
+        actions=st.integers(2, actions),
+        chance=st.sampled_from((0.0, 0.2, 0.5)) if chance else st.just(0.0),
+        width=st.integers(2, 4) if repeated else st.just(0),
+        **drawn,
+    )
+    level = st.builds(
+        Level,
+        mover=st.sampled_from((0, 1, -1) if chance else (0, 1)),
+        actions=st.integers(2, actions),
+        hidden=st.tuples(st.booleans(), st.booleans()),
+        late=st.booleans() if uneven else st.just(False),
+    )
+    imperfect = st.builds(level_game, levels=st.lists(level, min_size=least, max_size=depth), **drawn)
+    return {"perfect": perfect, "imperfect": imperfect, "any": perfect | imperfect}[kind]
+
+
+def kuhn_poker() -> pyspiel.Game:
+    return pyspiel.load_game("kuhn_poker")
+
+
+def named_by(game: pyspiel.Game) -> str:
+    """Return what policies of a random game depend on, as `random_policy` takes it."""
+    if game.get_type().information != pyspiel.GameType.Information.PERFECT_INFORMATION:
+        return "infoset"
+    return "position" if game.get_parameters().get("width") else "history"
+
+
+def setting(
+    game: pyspiel.Game,
+    seed: int,
+    pre: Sequence[str] = ("full", "full"),
+    sigma: Sequence[str] = ("full", "full"),
+) -> tuple[pyspiel.Game, tuple[Any, Any], tuple[Any, Any]]:
+    """(game, sigma_pre, sigma). For each player, `pre` is a support or "menu", and `sigma` is a support."""
+    by = named_by(game)
+
+    def drawn(k: int, kind: str) -> Any:
+        return random_menu(4 * seed + k, by=by) if kind == "menu" else random_policy(4 * seed + k, kind, by)
+
+    return game, (drawn(0, pre[0]), drawn(1, pre[1])), (drawn(2, sigma[0]), drawn(3, sigma[1]))
+
+
+def settings(
+    game: st.SearchStrategy[pyspiel.Game] | None = None, menus: bool = False, **options: Any
+) -> st.SearchStrategy[tuple[pyspiel.Game, tuple[Any, Any], tuple[Any, Any]]]:
+    """(game, sigma_pre, sigma) with policies of any support; a failure shrinks to full support and no menus.
+
+    Args:
+      game: other games than `games(**options)`.
+      menus: some of sigma_pre are menus.
+      options: see `games`.
+    """
+    support = st.sampled_from(SUPPORTS)
+    prepared = st.sampled_from((*SUPPORTS, "menu")) if menus else support
+    return st.builds(
+        setting,
+        game=games(**options) if game is None else game,
+        seed=SEEDS,
+        pre=st.tuples(prepared, prepared),
+        sigma=st.tuples(support, support),
+    )
+
+
+def penalties(*, infinite: bool = True) -> st.SearchStrategy[tuple[float, float]]:
+    """Penalties of both players, of which one or both may be infinite; a failure shrinks to 0.05."""
+    usual = (0.05, 0.01, 0.1, 0.3, 1.0)
+    return st.tuples(*[st.sampled_from((*usual, math.inf) if infinite else usual)] * 2)
 
 
 def uniform(state: Any) -> dict[int, float]:
