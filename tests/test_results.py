@@ -32,7 +32,7 @@ from precomp_games.algorithms.search import SearchBudget, alpha_beta
 from precomp_games.chess import ChessGame, PreparationSettings, SearchLimit
 from precomp_games.chess.play.match import MatchGame, MatchResult
 from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
-from tests.chess.test_book import small_book
+from tests.oracles.chess_books import small_book
 from tests.wrong_calls import FACES
 
 matplotlib.use("Agg")

@@ -9,7 +9,7 @@ import pytest
 
 from precomp_games.chess import Book
 from precomp_games.chess.plan.preparation import best_parts
-from tests.chess.test_book import book_of, random_book
+from tests.oracles.chess_books import book_of, random_book
 
 
 def parents(book):

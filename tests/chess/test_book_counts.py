@@ -2,7 +2,6 @@
 
 import os
 import random
-import struct
 from pathlib import Path
 
 import chess
@@ -14,18 +13,12 @@ from precomp_games.chess import ChessGame, action_of
 from precomp_games.chess.data.move_counts import CountsPolicy, PolyglotCounts
 from precomp_games.chess.model.opponents import GamesPolicy, polyglot_policy
 from precomp_games.policies.specs import quoted
-from tests.chess.test_game_records import game, mutated
+from tests.oracles.pgn import game, mutated
+from tests.oracles.pgn import polyglot_entry as entry
 
 GAME = ChessGame()
 START = chess.Board()
 CASTLE = chess.Board("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
-
-
-def entry(board: chess.Board, move: str, weight: int) -> bytes:
-    """Return a Polyglot entry; the move as the format has it, castling as king takes rook."""
-    m = chess.Move.from_uci(move)
-    raw = m.to_square | m.from_square << 6 | (m.promotion - 1 if m.promotion else 0) << 12
-    return struct.pack(">QHHI", chess.polyglot.zobrist_hash(board), raw, weight, 0)
 
 
 def actions(**weights: float) -> dict[int, float]:

@@ -9,7 +9,7 @@ from precomp_games.chess import ChessGame, games_policy
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.model.people import fit_distrust
-from tests.chess.test_game_records import game
+from tests.oracles.pgn import game
 
 EARLIER = ["1. e4 e5", "1. e4 e5", "1. e4 c5", "1. d4 d5"]
 LATER = ["1. e4 c5", "1. e4 d5", "1. c4 e5"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from precomp_games.chess import Book, BookMove, BookPosition, Drill
-from tests.chess.test_book import entry
+from tests.oracles.chess_books import entry
 
 _START = datetime.datetime(2026, 1, 1, 9, tzinfo=datetime.UTC)
 

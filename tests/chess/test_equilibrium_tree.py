@@ -13,9 +13,9 @@ from precomp_games.algorithms import (
 from precomp_games.chess import PreparationSettings, move_of, preparation_book, write_pgn, write_polyglot
 from precomp_games.chess.model.engine_policies import LinearUtility, softmax
 from precomp_games.chess.plan.trees import equilibrium_tree
-from tests.chess.test_book import read_moves
 from tests.chess.test_menus import DistinctEngine, TyingEngine
 from tests.chess.test_preparation import BLACK_FIRST, HashEngine
+from tests.oracles.pgn import read_moves
 
 _SETTINGS = PreparationSettings(
     menu=2, menu_window_cp=40.0, penalty=0.09, opponent_temperature_cp=40.0, max_plies=6

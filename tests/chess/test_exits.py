@@ -12,7 +12,7 @@ import pytest
 
 from precomp_games.chess.data.book import Book, BookExit
 from precomp_games.chess.data.exits import coverage, mistakes, traps, traps_pgn
-from tests.chess.test_book import RANDOM_BOOKS, book_of, entry, random_book, small_book, uci
+from tests.oracles.chess_books import RANDOM_BOOKS, book_of, entry, random_book, small_book, uci
 
 
 def exits_of(book, seed=0):

@@ -18,19 +18,12 @@ from precomp_games.chess.data.book import BookExit
 from precomp_games.chess.study import studies
 from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.sentences import BookSentences
-from tests.chess.test_book import (
-    RANDOM_BOOKS,
-    entry,
-    games_of,
-    nodes_of,
-    random_book,
-    read_back,
-    small_book,
-    uci,
-)
-from tests.chess.test_report import against_people, changed, hostile, page_with, replies_to, small
+from tests.chess.test_report import hostile, replies_to
 from tests.examples.launcher import table
+from tests.oracles.chess_books import RANDOM_BOOKS, entry, random_book, small_book, uci
 from tests.oracles.games import uniform
+from tests.oracles.pages import against_people, changed, page_with, small
+from tests.oracles.pgn import games_of, nodes_of, read_back
 
 EVERY = list(EXPORTS)
 

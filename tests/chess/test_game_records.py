@@ -14,16 +14,7 @@ from precomp_games.chess.data import pgn_files
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.game import is_legal
-from tools.fuzz.mutate import damaged
-
-LINE = (
-    "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O 9. h3 Nb8 10. d4 Nbd7"
-)
-
-
-def game(moves: str, white: str = "A", black: str = "B", **tags: str) -> str:
-    values = {"Event": "?", "White": white, "Black": black, "Result": "*"} | tags
-    return "".join(f'[{name} "{value}"]\n' for name, value in values.items()) + f"\n{moves} *\n\n"
+from tests.oracles.pgn import LINE, game, mutated
 
 
 def read(tmp_path: Path, *texts: str, encoding: str = "utf-8", player: str | None = None, **options):
@@ -281,14 +272,6 @@ def test_a_report_of_several_files_limits_none_of_them(tmp_path: Path) -> None:
     path.write_text(game("1. e4") * 5)
     counts = [len(list(read_games(path, max_games=most, report=report))) for most in (1, 3, 1, 2)]
     assert counts == [1, 3, 1, 2] and report.games == 7
-
-
-_WORDS = [b'[FEN "', b'[Variant "x"]\n', b"--", b"e8=Q", b"O-O-O", b"$9", b"%", b";", b"1-0", b"Nbd7"]
-
-
-def mutated(rng: random.Random, data: bytes) -> bytes:
-    """Return the data with a few changes, and not much longer."""
-    return damaged(rng, data, _WORDS)[: 2 * len(data)]
 
 
 def test_a_thousand_damaged_files(tmp_path: Path, cases) -> None:

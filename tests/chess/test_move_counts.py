@@ -22,7 +22,7 @@ from precomp_games.chess.data.move_counts import (
 )
 from precomp_games.chess.model.count_fit import RollingCounts
 from precomp_games.chess.model.opponents import rolling_fit
-from tests.chess.test_game_records import game
+from tests.oracles.pgn import game
 
 GAME = ChessGame()
 

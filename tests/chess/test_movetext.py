@@ -11,7 +11,8 @@ from precomp_games.chess import GameReport, read_repertoire
 from precomp_games.chess.data import pgn_files
 from precomp_games.chess.data.movetext import LANGUAGES, languages_of, result_of, standard
 from precomp_games.chess.model.played import pgn_results
-from tests.chess.test_game_records import game, read, uci
+from tests.chess.test_game_records import read, uci
+from tests.oracles.pgn import game
 
 _SPANISH = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. Qe2 Kf8 9. Nxe5 Qd7"
 _FIGURINES = dict(zip("KQRBN", "♚♛♜♝♞", strict=True))

@@ -28,7 +28,8 @@ from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.model.played import pgn_moves, pgn_results, reply_games
 from precomp_games.commands import opponent
 from precomp_games.commands._chess import print_games
-from tests.chess.test_game_records import game, read
+from tests.chess.test_game_records import read
+from tests.oracles.pgn import game
 from tools.samples import small_book
 
 SAME = [

@@ -7,7 +7,7 @@ import chess.pgn
 import pytest
 
 from precomp_games.chess.play.match import MatchGame, MatchResult, openings_near, write_openings
-from tests.chess.test_book import book_of
+from tests.oracles.chess_books import book_of
 
 
 def moves_of(line):

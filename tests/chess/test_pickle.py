@@ -25,9 +25,9 @@ from precomp_games.chess import (
     preparation_tree,
 )
 from precomp_games.chess.model.engine_policies import LinearUtility
-from tests.chess.test_book import entry, small_book
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected
 from tests.chess.test_preparation import HashEngine
+from tests.oracles.chess_books import entry, small_book
 
 
 def same(value: Any) -> Any:

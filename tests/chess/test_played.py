@@ -9,8 +9,7 @@ import pytest
 from precomp_games.chess import EnginePool, EvaluationStore, StoredEngine
 from precomp_games.chess.model.played import engine_moves, pgn_moves, pgn_results
 from tests.chess.test_engine import FAKE, LIMIT, START
-from tests.chess.test_game_records import game
-from tests.chess.test_repertoire import after
+from tests.oracles.pgn import after, game
 
 
 def test_moves_of_a_player(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from precomp_games.chess import read_repertoire, write_pgn, write_polyglot
 from precomp_games.chess.game import is_legal
-from tests.chess.test_book import book_of
-from tests.chess.test_book_counts import entry
-from tests.chess.test_game_records import game as pgn
-from tests.chess.test_game_records import mutated
+from tests.oracles.chess_books import book_of
+from tests.oracles.pgn import after, mutated
+from tests.oracles.pgn import game as pgn
+from tests.oracles.pgn import polyglot_entry as entry
 
 _ELSEWHERE = "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1"
 
@@ -24,13 +24,6 @@ def read(tmp_path: Path, *texts: str, side: chess.Color = chess.WHITE, **options
     path = tmp_path / "mine.pgn"
     path.write_text("".join(texts))
     return read_repertoire(path, side, **options)
-
-
-def after(line: str, start: str = chess.STARTING_FEN) -> str:
-    board = chess.Board(start)
-    for san in line.split():
-        board.push_san(san)
-    return board.epd()
 
 
 def known(book) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ import chess
 from precomp_games.chess import GameReport, action_of, read_games
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.replays import replay
-from tests.chess.test_game_records import game, mutated
+from tests.oracles.pgn import game, mutated
 
 _ODD = (
     "O-O",

@@ -19,9 +19,9 @@ from precomp_games.chess.model.played import (
     reply_games,
     rests_on_guesses,
 )
-from tests.chess.test_book import book_of, uci
-from tests.chess.test_game_records import LINE, game
+from tests.oracles.chess_books import book_of, uci
 from tests.oracles.games import uniform
+from tests.oracles.pgn import LINE, game
 
 GAMES = [
     game("1. e4 c5 2. Nf3 d6", "Us", "Carol, Ann", Date="1999.05.01", Result="1-0"),

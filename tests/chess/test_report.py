@@ -2,9 +2,6 @@
 
 import base64
 import dataclasses
-import functools
-import json
-import pathlib
 import random
 import re
 import time
@@ -13,29 +10,41 @@ import chess
 import chess.engine
 import chess.pgn
 import pytest
-from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 from precomp_games.chess import (
     Book,
     BookPage,
     Preparation,
-    PreparationSettings,
     action_of,
     book_exits,
     write_exports,
     write_report,
 )
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
-from precomp_games.chess.plan.preparation import BestFirst, BySparring, Neighbor
+from precomp_games.chess.plan.preparation import Neighbor
 from precomp_games.chess.study.page import ReportMatch
-from tests.chess.test_book import entry, random_book, small_book, uci
-from tests.oracles.games import uniform
+from tests.oracles.chess_books import random_book, small_book, uci
+from tests.oracles.pages import (
+    PLOT,
+    SHORT,
+    against_people,
+    changed,
+    data_of,
+    opened,
+    page_of,
+    page_with,
+    press,
+    shown_rows,
+    small,
+    text,
+    texts,
+    until,
+    written,
+)
 
-SHORT = "A small book"
 LONG = (
     "h2h4 d7d5 e2e4 g8f6 a2a4 g7g5 g2g4 f6h5 e4e5 f8g7 a1a3 c8e6 a3g3 g7e5 g3g2 e5d4 f1b5 e6d7 b2b3 d4f6 "
     "a4a5 h5g7 c1b2 e8g8 b5e2 d7c8 f2f4 c8f5 b2a3 d5d4 h1h2 d4d3 a3d6 a7a6 h4h5 a8a7 d1c1 d8e8 d6b4 e7e6 "
@@ -59,66 +68,6 @@ def replies_to(book):
     return replies
 
 
-def page_with(book, gains, utility, unprepared, *, spec="uniform", error=None, **more):
-    """Return a page of a book; what its preparation has and what stands beside that, by name."""
-    settings = PreparationSettings(player=int(not book.side), opponent=spec)
-    beside = {name: more.pop(name) for name in [*more] if name in ("expect", "notes", "matches", "plots")}
-    if error is not None:
-        more["search"] = BySparring(games={}, work={}, stops=(), standard_error=error)
-    made = Preparation(
-        settings, book, ("An engine", "An engine"), utility, unprepared, utility, gains, **more
-    )
-    return BookPage(made, **beside)
-
-
-def changed(each, **fields):
-    """Return a page with other fields, of its preparation or beside it."""
-    beside = {name: fields.pop(name) for name in [*fields] if name in ("expect", "notes", "matches", "plots")}
-    return dataclasses.replace(each, made=dataclasses.replace(each.made, **fields), **beside)
-
-
-@functools.cache
-def small(side=chess.WHITE):
-    """Return a book whose numbers fit together: gains add up, and exits are worth what the book is."""
-    if side:
-        first = entry("", {"e2e4": 1.0}, 1.0, 0.2 + 0.1 + 0.05 - 0.003)
-        positions = [
-            dataclasses.replace(first, others=((*uci("d2d4"), 0.02),)),
-            entry("e2e4 e7e5", {"g1f3": 1.0}, 0.05, 0.1 - 0.001),
-            entry("e2e4 c7c5", {"g1f3": 1.0}, 0.05, 0.05 - 0.001),
-        ]
-        gains = [0.2, 0.1, 0.05]
-    else:
-        positions = [
-            entry("e2e4", {"e7e5": 1.0}, 0.05, 0.1 - 0.001),
-            entry("d2d4", {"d7d5": 1.0}, 0.05, 0.05 - 0.001),
-        ]
-        gains = [0.1, 0.05]
-    book = Book(chess.Board(), side, positions)
-    exits = book_exits(book, uniform, lambda state: 0.8 if side else 0.2)
-    return page_with(
-        book,
-        gains,
-        utility=0.8,
-        unprepared=0.8 - sum(gains),
-        error=0.01,
-        exits=exits,
-        notes={(): "Where it begins."} | ({uci("e2e4 c7c5"): "The Sicilian."} if side else {}),
-        matches=[
-            ReportMatch("the book", len(book), 100, 0.79, 0.71, 0.86, 0.8, {exits[0].history: (7, 0.5)}),
-            ReportMatch("no book", 0, 100, 0.45, 0.35, 0.55),
-        ],
-    )
-
-
-PLOT = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
- viewBox="0 0 9 5"><style>*{stroke-linejoin: round}</style>
-<defs><path id="data" d="M0 0L1 1" style="stroke: #1f77b4; fill: none"/>
-<clipPath id="c"><rect width="5" height="5"/></clipPath></defs>
-<g clip-path="url(#c)" style="opacity: 0.5"><use xlink:href="#data" x="1" y="2"/></g>
-<text style="font: 10px 'DejaVu Sans', sans-serif; text-anchor: middle"
- transform="rotate(-90)">score &lt;1&gt;</text>
-</svg>"""
 ANN = PlayedGame("Ann", "Bob", 1999, "1-0", uci("e2e4 e7e5 g1f3 b8c6"))
 
 
@@ -130,39 +79,6 @@ def with_games(each):
     }
     person = Person("Bob", 8, 1990, 1999)
     return changed(each, games=known, person=person, plots={"What memory is worth": PLOT})
-
-
-def against_people():
-    """Return a book against people, of whom one in twenty walks into a trap, with what its time is worth."""
-    each = small()
-    settings = dataclasses.replace(
-        each.made.settings, opponent="human(rating=1500)", evaluation="people", rating=1500.0
-    )
-    trap = uci("c7c5")
-    exits = [
-        dataclasses.replace(exit, promised=0.9 if exit.history[1:2] == trap else 0.5)
-        for exit in each.made.exits
-    ]
-    white = chess.WHITE
-    lost = {
-        moves: chess.engine.PovScore(chess.engine.Cp(pawns), white)
-        for moves, pawns in (((), 30), (uci("e2e4 c7c5"), 90))
-    }
-    return changed(each, settings=settings, exits=exits, evaluations=lost, search=BestFirst(), clock=0.01)
-
-
-def written(path, *books, title=SHORT):
-    write_report(path, list(books), title)
-    return path
-
-
-def page_of(path, *books, title=SHORT):
-    return written(path, *books, title=title).read_text(encoding="utf-8")
-
-
-def data_of(page):
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
-    return json.loads(text)
 
 
 @pytest.fixture(scope="module")
@@ -376,36 +292,6 @@ def browser(browser):
     assert browser.get_log("browser") == []
 
 
-def resize(browser, width, height=900):
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def opened(browser, path, width=1280):
-    resize(browser, width)
-    browser.get_log("browser")
-    browser.get(pathlib.Path(path).resolve().as_uri())
-    return browser
-
-
-def text(browser, selector):
-    return browser.find_element(By.CSS_SELECTOR, selector).text
-
-
-def texts(browser, selector):
-    return [each.text for each in browser.find_elements(By.CSS_SELECTOR, selector)]
-
-
-def until(browser, condition):
-    """Wait for what the page shows, which may be drawn anew while it is read."""
-    wait = WebDriverWait(browser, 5, ignored_exceptions=[StaleElementReferenceException])
-    wait.until(lambda _: condition())
-
-
-def press(browser, *keys):
-    ActionChains(browser).send_keys(*keys).perform()
-
-
 def pick(browser, selector, value):
     browser.find_element(By.CSS_SELECTOR, f'{selector} option[value="{value}"]').click()
 
@@ -437,10 +323,6 @@ def rows(browser):
         numbers = [row.find_element(By.CSS_SELECTOR, name).text for name in (".reach", ".score", ".worth")]
         found.append([" ".join(moves).replace("\xa0", " "), *numbers])
     return found
-
-
-def shown_rows(browser):
-    return [each for each in browser.find_elements(By.CSS_SELECTOR, ".row") if each.is_displayed()]
 
 
 @pytest.mark.browser

@@ -15,23 +15,21 @@ from selenium.webdriver.common.keys import Keys
 
 from precomp_games.chess import Book, BookMove, BookPosition
 from precomp_games.chess.study.words import points
-from tests.chess.test_book import uci
-from tests.chess.test_report import (
+from tests.chess.test_report import line, rows, with_games
+from tests.oracles.chess_books import uci
+from tests.oracles.pages import (
     against_people,
     changed,
     data_of,
-    line,
     opened,
     page_of,
     page_with,
     press,
     resize,
-    rows,
     small,
     text,
     texts,
     until,
-    with_games,
     written,
 )
 

@@ -18,7 +18,7 @@ from precomp_games.chess.data.game_records import SPEEDS, bounds_of, month_of
 from precomp_games.chess.data.scouting import GameFilter, ScoutedGames, Tally, scout
 from precomp_games.chess.model.people import read_person
 from precomp_games.chess.study.scout_page import line_rows, scout_pgn, write_scout_page
-from tests.chess.test_game_records import game
+from tests.oracles.pgn import game
 
 _SAMPLE = Path(__file__).parents[2] / "precomp_games" / "commands" / "data" / "karpov_sample.pgn"
 _PLIES = 60

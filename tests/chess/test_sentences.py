@@ -11,9 +11,9 @@ from precomp_games.chess.data.book import Book, BookExit, points
 from precomp_games.chess.model.played import Person, ReplyGames
 from precomp_games.chess.study.sentences import BookSentences
 from precomp_games.chess.study.words import often
-from tests.chess.test_book import RANDOM_BOOKS, entry, random_book, uci
 from tests.chess.test_exits import evaluations_of, exits_of, own_pawns
-from tests.chess.test_report import page_with
+from tests.oracles.chess_books import RANDOM_BOOKS, entry, random_book, uci
+from tests.oracles.pages import page_with
 
 PEOPLE = "human(rating=1500)"
 

@@ -16,8 +16,8 @@ from precomp_games.chess.play.players import EnginePlayer, Player, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.commands.uci import main
 from tests.chess import fake_engine
-from tests.chess.test_book import book_of
 from tests.chess.test_engine import FAKE
+from tests.oracles.chess_books import book_of
 from tests.oracles.games import last
 
 

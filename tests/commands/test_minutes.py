@@ -14,7 +14,7 @@ from precomp_games.commands import main
 from precomp_games.commands._app import progress_bar, running_until
 from precomp_games.commands.prepare import looking_until
 from tests.chess import fake_engine
-from tests.chess.test_game_records import game
+from tests.oracles.pgn import game
 
 
 def test_ctrl_c_ends_the_looking_and_then_the_program(capsys):

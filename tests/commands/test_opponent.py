@@ -22,8 +22,8 @@ from precomp_games.commands._chess import earlier_run, earlier_runs
 from precomp_games.commands.judge import book_and_settings
 from precomp_games.commands.opponent import folder_name
 from tests.chess import fake_engine
-from tests.chess.test_game_records import game
-from tests.chess.test_report import against_people
+from tests.oracles.pages import against_people
+from tests.oracles.pgn import game
 
 _GAMES = "my games (1), a=b.pgn"
 _AGAIN = "once; again (1), a=b [%C3]"

@@ -10,8 +10,8 @@ from precomp_games.chess import Preparation
 from precomp_games.commands import main
 from precomp_games.commands.uci import main as uci
 from tests.chess import fake_engine
-from tests.chess.test_game_records import game
 from tests.oracles.network import random_network
+from tests.oracles.pgn import game
 
 _LINES = ("1. e4 e5 2. Nf3 Nc6 3. Bb5 a6", "1. e4 c5 2. Nf3 d6 3. d4 cxd4", "1. d4 d5 2. c4 e6 3. Nc3 Nf6")
 

@@ -7,8 +7,8 @@ import chess.pgn
 import pytest
 
 from precomp_games.commands import main
-from tests.chess.test_game_records import game
 from tests.chess.test_scouting import random_games
+from tests.oracles.pgn import game
 
 
 @pytest.fixture

@@ -14,11 +14,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from precomp_games.chess.study.words import points
-from tests.chess.test_book import read_back
-from tests.chess.test_game_records import game
-from tests.chess.test_report import PLOT, data_of, opened, press, resize, shown_rows, text, texts
 from tests.examples.launcher import fails, files, printed, result_of, table
 from tests.examples.test_examples import ROOT
+from tests.oracles.pages import PLOT, data_of, opened, press, resize, shown_rows, text, texts
+from tests.oracles.pgn import game, read_back
 
 
 @pytest.fixture(scope="module")

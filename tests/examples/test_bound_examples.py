@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.chess.test_report import data_of
 from tests.examples.launcher import files, is_png, printed, result_of, table
 from tests.examples.test_examples import SMALL
+from tests.oracles.pages import data_of
 
 
 def bounds_are_bounds(rows):

@@ -4,8 +4,8 @@ import pytest
 
 from precomp_games.chess import PreparationSettings, SearchLimit
 from precomp_games.chess.model.calibration import load_calibration
-from tests.chess.test_game_records import game
 from tests.examples.launcher import files, printed, result_of, table
+from tests.oracles.pgn import game
 
 SMALL = ("--opponent_nodes=100", "--analyst_nodes=200", "--menu=2", "--store=s.sqlite")
 TINY = (

@@ -15,9 +15,8 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.chess.study.words import points
-from tests.chess.test_book import nodes_of, read_back, read_moves
-from tests.chess.test_game_records import game
 from tests.examples.launcher import fails, files, launch, printed, result_of, table
+from tests.oracles.pgn import game, nodes_of, read_back, read_moves
 from tools.soak.clusters import engine_file
 from tools.soak.runs import stored
 

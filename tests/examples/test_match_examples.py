@@ -6,9 +6,9 @@ import re
 import pytest
 
 from precomp_games.chess.play.match_statistics import MatchStatistics
-from tests.chess.test_book import games_of
-from tests.chess.test_report import data_of
 from tests.examples.launcher import files, is_png, printed, result_of, table
+from tests.oracles.pages import data_of
+from tests.oracles.pgn import games_of
 
 # What an engine is asked in games has to be enough for it to finish a depth anywhere.
 PLAYED = ("--penalty=0.01", "--opponent_nodes=300", "--analyst_nodes=600", "--max_plies=8", "--r=30")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.chess.test_game_records import game
 from tests.examples.launcher import printed, result_of, table
+from tests.oracles.pgn import game
 
 
 def test_shipped_samples(tmp_path):

@@ -15,9 +15,9 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.data.move_counts import GameSelection, MoveCounts
 from precomp_games.chess.study.words import points
-from tests.chess.test_book import book_of
-from tests.chess.test_game_records import game
 from tests.examples.launcher import imported, printed, result_of, table
+from tests.oracles.chess_books import book_of
+from tests.oracles.pgn import game
 
 LINES = {
     "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6": 5,

@@ -4,10 +4,10 @@ import shlex
 
 import pytest
 
-from tests.chess.test_game_records import game
 from tests.examples.launcher import fails
 from tests.examples.test_drill import write_book
 from tests.examples.test_examples import MATED
+from tests.oracles.pgn import game
 
 # By what the examples share (examples/common.py).
 _SHARED = [

@@ -1,0 +1,71 @@
+"""Games as their files have them, and files of games and of books as python-chess reads them."""
+
+import random
+import struct
+
+import chess
+import chess.pgn
+import chess.polyglot
+
+from tools.fuzz.mutate import damaged
+
+LINE = (
+    "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O 9. h3 Nb8 10. d4 Nbd7"
+)
+_WORDS = [b'[FEN "', b'[Variant "x"]\n', b"--", b"e8=Q", b"O-O-O", b"$9", b"%", b";", b"1-0", b"Nbd7"]
+
+
+def game(moves: str, white: str = "A", black: str = "B", **tags: str) -> str:
+    """Return the text of a game."""
+    values = {"Event": "?", "White": white, "Black": black, "Result": "*"} | tags
+    return "".join(f'[{name} "{value}"]\n' for name, value in values.items()) + f"\n{moves} *\n\n"
+
+
+def after(line, start=chess.STARTING_FEN):
+    """Return the EPD after moves in SAN."""
+    board = chess.Board(start)
+    for san in line.split():
+        board.push_san(san)
+    return board.epd()
+
+
+def mutated(rng: random.Random, data: bytes) -> bytes:
+    """Return the data with a few changes, and not much longer."""
+    return damaged(rng, data, _WORDS)[: 2 * len(data)]
+
+
+def games_of(path):
+    """Return the games of a file, in which nothing is wrong."""
+    with path.open(encoding="utf-8") as file:
+        found = list(iter(lambda: chess.pgn.read_game(file), None))
+    assert found and not any(game.errors for game in found)
+    return found
+
+
+def read_back(path):
+    """Return the one game of a file."""
+    (game,) = games_of(path)
+    return game
+
+
+def nodes_of(game):
+    """Return all nodes of a game by the moves up to them."""
+    found, stack = {}, [(game, ())]
+    while stack:
+        node, moves = stack.pop()
+        found[moves] = node
+        stack.extend((child, (*moves, child.move)) for child in node.variations)
+    return found
+
+
+def read_moves(path, board):
+    """Return the weights of a position's moves in a Polyglot file."""
+    with chess.polyglot.open_reader(path) as reader:
+        return {item.move: item.weight for item in reader.find_all(board)}
+
+
+def polyglot_entry(board: chess.Board, move: str, weight: int) -> bytes:
+    """Return a Polyglot entry; the move as the format has it, castling as king takes rook."""
+    m = chess.Move.from_uci(move)
+    raw = m.to_square | m.from_square << 6 | (m.promotion - 1 if m.promotion else 0) << 12
+    return struct.pack(">QHHI", chess.polyglot.zobrist_hash(board), raw, weight, 0)
