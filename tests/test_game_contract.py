@@ -1,0 +1,192 @@
+"""Every game of the library does what OpenSpiel asks of a game."""
+
+import copy
+import pickle
+import random
+
+import pyspiel
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import precomp_games.chess  # noqa: F401  (registers its game)
+from precomp_games import MetaPrecomputationGame
+from precomp_games.games import registered
+from precomp_games.meta_game.rules import FORMS
+from tests.oracles.games import expand, random_menu, random_policy, settings
+from tests.oracles.meta_games import kuhn_tree, menu_tree
+from tests.properties import examples
+
+_KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
+_PROMOTIONS = "n1n5/PPPk4/8/8/8/8/4Kppp/5N1N b - - 0 1"
+# An en passant square whose capture is illegal, since the pawn is pinned, counts for Polyglot keys.
+_PINNED = "8/8/8/8/k2Pp2Q/8/8/3K4 b - d3 0 1"
+_META = "python_meta_precomputation"
+
+
+def _chess(fen="", **rules):
+    return pyspiel.load_game("python_chess", {"fen": fen, "max_plies": 30, **rules})
+
+
+def _clock(base):
+    return pyspiel.load_game("python_clock", {"game": base, "time_0": 4, "time_1": 3})
+
+
+def _of_a_file(path, form):
+    chess = pyspiel.load_game("python_chess(max_plies=3)")
+    menus = tuple(random_menu(seed, 2, "position") for seed in (1, 2))
+    expand(chess, menus, random_policy(3, "pure", "position"), 0.3).save(path)
+    return pyspiel.load_game(_META, {"tree_file": str(path), "form": form, "check_supports": False})
+
+
+GAMES = {
+    "chess": lambda path: _chess(),
+    "threefold": lambda path: _chess(_KIWIPETE, threefold=True),
+    "promotions": lambda path: _chess(_PROMOTIONS, fifty_moves=True),
+    "pinned": lambda path: _chess(_PINNED),
+    "a FEN of four fields": lambda path: _chess("4k3/8/8/8/8/8/8/4K2R w K -"),
+    "clock": lambda path: _clock({"name": "connect_four", "rows": 4, "columns": 4}),
+    "clock of a string": lambda path: pyspiel.load_game(
+        "python_clock(game=connect_four(rows=5),time_0=7,time_1=6,move_time=4)"
+    ),
+    "clock with chance": lambda path: _clock({"name": "pig", "winscore": 4, "horizon": 9}),
+    "clock of chess": lambda path: _clock({"name": "python_chess", "max_plies": 6}),
+    "KJ poker": lambda path: pyspiel.load_game("python_kj_poker"),
+    "meta-game": lambda path: pyspiel.load_game(_META),
+    "meta-game of specs": lambda path: pyspiel.load_game(
+        f"{_META}(game=kuhn_poker(),sigma=noisy(policy=uniform(),epsilon=0.5),"
+        "sigma_pre=cfr(iterations=20),penalty_0=0.1,penalty_1=-1.0,form=reweighted)"
+    ),
+    "meta-game of a file": lambda path: _of_a_file(path, "audit"),
+    "reweighted, of a file": lambda path: _of_a_file(path, "reweighted"),
+    "meta-game in memory": lambda path: MetaPrecomputationGame(kuhn_tree()),
+    "reweighted, in memory": lambda path: MetaPrecomputationGame(
+        menu_tree("tree", 3, policies=True), "reweighted"
+    ),
+}
+
+
+def test_no_game_is_missing(tmp_path):
+    kinds = {kind.type.short_name for kind in vars(registered).values() if hasattr(kind, "defaults")}
+    assert kinds == {make(tmp_path / "tree.npz").get_type().short_name for make in GAMES.values()}
+
+
+class _Walk:
+    """Checks the states of a game on its way: all of them, or those of one random play."""
+
+    def __init__(self, game, rng=None):
+        self.game, self.kind, self.rng = game, game.get_type(), rng
+        self.largest = 0.0
+        self.pasts, self.shown = {}, {}
+        self.observers = {
+            recall: game.make_py_observer(pyspiel.IIGObservationType(perfect_recall=recall))
+            for recall in (False, True)
+        }
+        self.visit(game.new_initial_state(), ((), ()), 0, 0)
+
+    def visit(self, state, pasts, moves, drawn):
+        self.observations(state)
+        assert moves <= self.game.max_game_length()
+        assert drawn <= self.game.max_chance_nodes_in_history()
+        if state.is_terminal():
+            assert state.current_player() == pyspiel.PlayerId.TERMINAL and state.legal_actions() == []
+            assert sum(state.returns()) == pytest.approx(self.game.utility_sum(), abs=1e-12)
+            assert all(self.game.min_utility() <= u <= self.game.max_utility() for u in state.returns())
+            self.largest = max(self.largest, *state.returns())
+            return
+        assert state.returns() == [0.0, 0.0]
+        actions, mover = state.legal_actions(), state.current_player()
+        state.legal_actions().clear()  # the list is the caller's
+        assert actions == state.legal_actions() == sorted(set(actions)) != []
+        if state.is_chance_node():
+            chances = dict(state.chance_outcomes())
+            assert sorted(chances) == actions and max(actions) < self.game.max_chance_outcomes()
+            assert sum(chances.values()) == pytest.approx(1.0, abs=1e-12) and min(chances.values()) > 0.0
+        else:
+            assert max(actions) < self.game.num_distinct_actions() and state.legal_actions(1 - mover) == []
+            names = [state.action_to_string(mover, action) for action in actions]
+            assert [state.string_to_action(mover, name) for name in names] == actions
+            # What a player knows names all that it knew and did, and what it can do.
+            name = state.information_state_string()
+            assert self.pasts.setdefault((mover, name), (pasts[mover], actions)) == (pasts[mover], actions)
+        before = _facts(state)
+        for action in actions if self.rng is None else [self.rng.choice(actions)]:
+            after = list(pasts)
+            if mover >= 0:
+                after[mover] = (*pasts[mover], (name, action))
+            child = state.child(action)
+            assert child.history() == [*state.history(), action]
+            self.visit(child, tuple(after), moves + (mover >= 0), drawn + (mover < 0))
+        assert _facts(state) == before
+
+    def observations(self, state):
+        for player in (0, 1):
+            name = state.information_state_string(player)
+            assert self.observers[True].string_from(state, player) == name
+            assert self.observers[False].string_from(state, player) == state.observation_string(player)
+            if self.kind.provides_information_state_tensor:
+                tensor = tuple(state.information_state_tensor(player))
+                assert self.shown.setdefault((player, name), tensor) == tensor
+                assert state.observation_tensor(player) == list(tensor)
+
+    def tensors_tell_apart_what_strings_do(self):
+        assert len(set(self.shown.values())) == len(self.shown)
+
+
+def _facts(state):
+    """Return what equal states have in common."""
+    known = [state.information_state_string(player) for player in (0, 1)]
+    seen = [state.observation_string(player) for player in (0, 1)]
+    return str(state), state.history(), state.current_player(), state.legal_actions(), known, seen
+
+
+def _copies(game, state):
+    yield game.deserialize_state(state.serialize())
+    yield pyspiel.deserialize_game_and_state(pyspiel.serialize_game_and_state(game, state))[1]
+    yield state.clone()
+    yield copy.deepcopy(state)
+    yield pickle.loads(pickle.dumps(state))
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_contract(name, tmp_path):
+    game = GAMES[name](tmp_path / "tree.npz")
+    pyspiel.random_sim_test(game, num_sims=2, serialize=True, verbose=False)
+    with pytest.raises(ValueError, match="no observation parameters"):
+        game.make_py_observer(None, {"detail": 1})
+    for again in (
+        pyspiel.load_game(str(game)),
+        pickle.loads(pickle.dumps(game)),
+        copy.deepcopy(game),
+        pyspiel.deserialize_game_and_state(pyspiel.serialize_game_and_state(game, game.new_initial_state()))[0],
+        type(game)(game.get_parameters()),
+    ):
+        assert type(again) is type(game)
+        assert (str(again), again.get_parameters()) == (str(game), game.get_parameters())
+        assert again.max_utility() == game.max_utility()
+        assert _facts(again.new_initial_state()) == _facts(game.new_initial_state())
+    for seed in range(2):
+        _Walk(game, random.Random(seed)).tensors_tell_apart_what_strings_do()
+    rng, state = random.Random(2), game.new_initial_state()
+    while not state.is_terminal():
+        for again in _copies(game, state):
+            assert type(again) is type(state)
+            assert _facts(again) == _facts(state)
+            action = rng.choice(state.legal_actions())
+            before, child = _facts(state), _facts(state.child(action))
+            again.apply_action(action)
+            assert _facts(again) == child
+            assert _facts(state) == before  # copies are independent
+        state = state.child(action)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@examples(160)
+@given(settings(menus=True, depth=3), st.sampled_from((0.01, (0.05, 0.3), (0.1, float("inf")))))
+def test_whole_meta_games(form, case, penalties):
+    tree = expand(*case, penalties, truncate="none")
+    game = MetaPrecomputationGame(tree, form, check_supports=False)
+    seen = _Walk(game)
+    seen.tensors_tell_apart_what_strings_do()
+    # Audits reach the bound; reweighted charges for the worst stop time at each step, which may differ.
+    assert seen.largest >= game.max_utility() * (1.0 - 1e-8 if form == "audit" else 0.5)
