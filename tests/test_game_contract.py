@@ -19,13 +19,11 @@ from tests.properties import examples
 
 _KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
 _PROMOTIONS = "n1n5/PPPk4/8/8/8/8/4Kppp/5N1N b - - 0 1"
-# An en passant square whose capture is illegal, since the pawn is pinned, counts for Polyglot keys.
-_PINNED = "8/8/8/8/k2Pp2Q/8/8/3K4 b - d3 0 1"
 _META = "python_meta_precomputation"
 
 
 def _chess(fen="", **rules):
-    return pyspiel.load_game("python_chess", {"fen": fen, "max_plies": 30, **rules})
+    return pyspiel.load_game("python_chess", {"fen": fen, "max_plies": 20, **rules})
 
 
 def _clock(base):
@@ -43,7 +41,6 @@ GAMES = {
     "chess": lambda path: _chess(),
     "threefold": lambda path: _chess(_KIWIPETE, threefold=True),
     "promotions": lambda path: _chess(_PROMOTIONS, fifty_moves=True),
-    "pinned": lambda path: _chess(_PINNED),
     "a FEN of four fields": lambda path: _chess("4k3/8/8/8/8/8/8/4K2R w K -"),
     "clock": lambda path: _clock({"name": "connect_four", "rows": 4, "columns": 4}),
     "clock of a string": lambda path: pyspiel.load_game(
@@ -66,9 +63,15 @@ GAMES = {
 }
 
 
-def test_no_game_is_missing(tmp_path):
+@pytest.fixture(scope="module")
+def games(tmp_path_factory):
+    path = tmp_path_factory.mktemp("trees") / "tree.npz"
+    return {name: make(path) for name, make in GAMES.items()}
+
+
+def test_no_game_is_missing(games):
     kinds = {kind.type.short_name for kind in vars(registered).values() if hasattr(kind, "defaults")}
-    assert kinds == {make(tmp_path / "tree.npz").get_type().short_name for make in GAMES.values()}
+    assert kinds == {game.get_type().short_name for game in games.values()}
 
 
 class _Walk:
@@ -149,8 +152,8 @@ def _copies(game, state):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_contract(name, tmp_path):
-    game = GAMES[name](tmp_path / "tree.npz")
+def test_contract(name, games):
+    game = games[name]
     pyspiel.random_sim_test(game, num_sims=2, serialize=True, verbose=False)
     with pytest.raises(ValueError, match="no observation parameters"):
         game.make_py_observer(None, {"detail": 1})
@@ -158,7 +161,9 @@ def test_contract(name, tmp_path):
         pyspiel.load_game(str(game)),
         pickle.loads(pickle.dumps(game)),
         copy.deepcopy(game),
-        pyspiel.deserialize_game_and_state(pyspiel.serialize_game_and_state(game, game.new_initial_state()))[0],
+        pyspiel.deserialize_game_and_state(pyspiel.serialize_game_and_state(game, game.new_initial_state()))[
+            0
+        ],
         type(game)(game.get_parameters()),
     ):
         assert type(again) is type(game)

@@ -1,36 +1,28 @@
-"""Clock games: the rules, OpenSpiel's own checks, and preparation that saves time against brute force."""
+"""Clock games: the rules, and preparation that saves time against brute force."""
 
+import collections
 import math
-import pickle
 
 import numpy as np
 import pyspiel
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-import precomp_games.chess  # noqa: F401  (registers python_chess)
-from precomp_games import HistoryTree, MetaPrecomputationGame
+from precomp_games import MetaPrecomputationGame
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.search import SearchBudget, alpha_beta
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from precomp_games.games.clock import (
-    ClockGame,
-    SearchClock,
-)
+from precomp_games.games.clock import ClockGame, SearchClock
 from tests.oracles import books
-from tests.oracles.games import expand, first, last, policy_pairs, random_policy, random_tree
+from tests.oracles.games import expand, first, last, penalties, random_policy, random_tree, settings, sides
 from tests.oracles.meta_games import game_payoffs, matrix_value, names_in
+from tests.properties import examples
 
 TIC_TAC_TOE = {"name": "tic_tac_toe"}
 
 
 # -- rules -----------------------------------------------------------------------------------------------
-
-
-def test_openspiel_s_own_checks():
-    for base in ("tic_tac_toe", "connect_four(rows=4,columns=4)", "pig(winscore=4,horizon=9)"):
-        game = ClockGame({"game": base, "time_0": 4, "time_1": 3})
-        assert str(ClockGame({"game": pyspiel.load_game(base), "time_0": 4, "time_1": 3})) == str(game)
-        pyspiel.random_sim_test(game, num_sims=10, serialize=True, verbose=False)
 
 
 def test_moves_take_time_and_who_is_late_loses():
@@ -70,87 +62,62 @@ def test_constant_sum_games_and_their_utilities():
     assert (game.min_utility(), game.max_utility()) == (-1.0, 2.0)
 
 
-def test_game_strings_and_pickles():
-    game = pyspiel.load_game("python_clock(game=connect_four(rows=5),time_0=7,time_1=6,move_time=4)")
-    assert game.times == (7, 6) and game.move_time == 4
-    for copy in (pyspiel.load_game(str(game)), pickle.loads(pickle.dumps(game))):
-        assert str(copy) == str(game) and copy.times == (7, 6)
-    state = game.new_initial_state()
-    state.apply_action(game.encode(3, 2))
-    assert pickle.loads(pickle.dumps(state)).left == (5, 6)
-    chess = ClockGame({"game": {"name": "python_chess", "max_plies": 6}, "time_0": 2, "time_1": 2})
-    state = chess.new_initial_state()
-    state.apply_action(state.legal_actions()[1])
-    assert state.base.ply == 1 and state.clone().left == state.left
-
-
 # -- brute force -----------------------------------------------------------------------------------------
 
 
-def _case(seed):
-    """Return a tiny clock game with random ticks, and both players' policies on it."""
-    base = random_tree(seed, depth=4, actions=2, chance=(0.0, 0.2)[seed % 2])
-    game = ClockGame({"game": base, "time_0": 2, "time_1": 2, "move_time": 3})
-
-    def ticks(state):
-        return 1 + (sum(state.base.history()) + seed) % 2
-
-    pre, sigma = policy_pairs(seed, ("pure", "partial", "full")[seed % 3])
-    return game, [game.policy(p) for p in pre], [game.policy(p, ticks) for p in sigma]
+def _before(tree, history):
+    """Yield the histories before one."""
+    while history > 0:
+        history = int(tree.parent[history])
+        yield history
 
 
-def _known(seed, penalties):
-    """(tree arguments, whole tree, each player's sets, utilities of all pairs), None where there are many."""
-    game, pre, sigma = _case(seed)
-    given = {"game": game, "sigma_pre": pre, "sigma": sigma, "penalties": penalties}
-    whole = HistoryTree.from_game(**given, truncate="none")
-    sets = []
-    for i in (0, 1):
-        kept, parents = names_in(whole, i), books.predecessors(game, i)
-        parents = {name: parents[name] for name in kept}
-        if books.count_prefix_closed_sets(parents) > 60:
-            return None
-        sets.append(list(books.prefix_closed_sets(parents)))
-    rows = [[policy.action_probabilities for policy in policies] for policies in (pre, sigma)]
-    return given, whole, sets, books.utilities(game, sets, *rows)
+def test_preparation_on_the_clock_against_all_sets():
+    """Best preparation, the meta-game's linear program and its audit form; Lemma 4 is refused."""
+    seen = collections.Counter()
 
+    @examples(240)
+    @given(settings(kind="perfect", actions=2), st.booleans(), penalties(infinite=False))
+    def holds(case, odd, costs):
+        base, *policies = case
+        game = ClockGame({"game": base, "time_0": 2, "time_1": 2, "move_time": 3})
+        pre = [game.policy(policy) for policy in policies[0]]
+        sigma = [game.policy(p, lambda state: 1 + (sum(state.base.history()) + odd) % 2) for p in policies[1]]
+        whole = expand(game, pre, sigma, costs, truncate="none")
+        sets = []
+        for i in (0, 1):
+            parents = books.predecessors(game, i)
+            parents = {name: parents[name] for name in names_in(whole, i)}
+            assume(books.count_prefix_closed_sets(parents) <= 60)
+            sets.append(list(books.prefix_closed_sets(parents)))
+        rows = [[policy.action_probabilities for policy in each] for each in (pre, sigma)]
+        utilities = books.utilities(game, sets, *rows)
+        paid = [cost * np.array([*map(len, each)]) for cost, each in zip(costs, sets, strict=True)]
 
-def test_best_preparation_against_all_sets(cases):
-    memorized = 0
-    for seed in range(cases(26)):
-        penalty = (0.01, 0.1)[seed % 2]
-        for player in (0, 1):
-            known = _known(seed, (penalty, math.inf) if player == 0 else (math.inf, penalty))
-            if known is None:
-                continue
-            given, whole, sets, utilities = known
-            own = utilities[:, 0] if player == 0 else whole.utility_sum - utilities[0]
-            best = best_precomputation(HistoryTree.from_game(**given), player)
-            assert best.value == pytest.approx(max(own - penalty * np.array([*map(len, sets[player])])))
-            memorized += best.size > 0
-    assert memorized >= cases(16)
+        for i, own in enumerate((utilities[:, 0], 1.0 - utilities[0])):
+            tree = expand(game, pre, sigma, sides(i, costs[i], math.inf))
+            best = best_precomputation(tree, i)
+            assert best.value == pytest.approx(max(own - paid[i]))
+            seen.update(memorized=best.size > 0)
 
-
-def test_the_meta_game_against_all_pairs_of_sets(cases):
-    """Additive costs, the audit form and the linear program agree with brute force; Lemma 4 is refused."""
-    refused = 0
-    for seed in range(cases(30)):
-        known = _known(seed, (0.07, 0.05))
-        if known is None:
-            continue
-        _, whole, sets, utilities = known
-        sizes = [np.array([*map(len, each)]) for each in sets]
-        payoffs = utilities - 0.07 * sizes[0][:, None] + 0.05 * sizes[1]
+        payoffs = utilities - paid[0][:, None] + paid[1]
         assert meta_sequence_form_lp(whole).value == pytest.approx(matrix_value(payoffs), abs=1e-8)
-        own = [np.flatnonzero(whole.infoset_player == i).tolist() for i in (0, 1)]
-        rows = [dict(zip(names_in(whole, i), map(whole.memorized_row, own[i]), strict=True)) for i in (0, 1)]
-        choices = [[{name: rows[i][name] for name in names} for names in sets[i]] for i in (0, 1)]
+        choices = []
+        for i in (0, 1):
+            own = np.flatnonzero(whole.infoset_player == i).tolist()
+            rows = dict(zip(names_in(whole, i), map(whole.memorized_row, own), strict=True))
+            choices.append([{name: rows[name] for name in names} for names in sets[i]])
         assert game_payoffs(MetaPrecomputationGame(whole), choices) == pytest.approx(payoffs, abs=1e-9)
-        if len(np.unique(whole.infoset_player)) == 2:
+        memorable = np.flatnonzero(whole.infoset >= 0).tolist()
+        if any(
+            whole.player[g] != whole.player[h] for h in memorable for g in _before(whole, h) if g in memorable
+        ):
             with pytest.raises(ValueError, match="reweighted"):
                 MetaPrecomputationGame(whole, "reweighted")
-            refused += 1
-    assert refused >= cases(8)
+            seen.update(refused=1)
+
+    holds()
+    assert min(seen["memorized"], seen["refused"]) >= 5
 
 
 # -- what saved time is worth ----------------------------------------------------------------------------

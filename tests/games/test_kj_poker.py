@@ -1,48 +1,28 @@
-"""KJ poker: sizes, rules, and what OpenSpiel asks of a game."""
-
-import pickle
+"""KJ poker: sizes, rules, and the value of uniform play."""
 
 import pyspiel
 import pytest
 from open_spiel.python.algorithms import expected_game_score
 from open_spiel.python.policy import UniformRandomPolicy
 
-from precomp_games.games import kj_poker
 from tests.oracles import books
 
-
-@pytest.fixture(scope="module")
-def states():
-    return list(books.states(pyspiel.load_game("python_kj_poker")))
+GAME = pyspiel.load_game("python_kj_poker")
 
 
-def test_sizes(states):
+def _play(*names):
+    state = GAME.new_initial_state()
+    for name in names:
+        state.apply_action(state.string_to_action(name))
+    return state
+
+
+def test_sizes():
+    states = list(books.states(GAME))
     assert len(states) == 199
     for player in (0, 1):
         own = [state for state in states if state.current_player() == player]
-        keys = {state.information_state_string() for state in own}
-        assert len(keys) == 28
-
-
-def test_random_simulations():
-    pyspiel.random_sim_test(pyspiel.load_game("python_kj_poker"), num_sims=20, serialize=True, verbose=False)
-
-
-def test_pickles(states):
-    game = pyspiel.load_game("python_kj_poker")
-    assert str(pickle.loads(pickle.dumps(game))) == str(game)
-    for state in states[::9]:
-        again = pickle.loads(pickle.dumps(state))
-        assert again.history() == state.history() and str(again) == str(state)
-    assert type(kj_poker.KJPokerGame().new_initial_state()) is kj_poker.KJPokerState
-
-
-def _returns(*names):
-    state = pyspiel.load_game("python_kj_poker").new_initial_state()
-    for name in names:
-        state.apply_action(state.string_to_action(name))
-    assert state.is_terminal()
-    return state.returns()
+        assert len({state.information_state_string() for state in own}) == 28
 
 
 @pytest.mark.parametrize(
@@ -60,15 +40,14 @@ def _returns(*names):
     ],
 )
 def test_returns(names, won):
-    assert _returns(*names) == [won, -won]
+    state = _play(*names)
+    assert state.is_terminal() and state.returns() == [won, -won]
 
 
 def test_chance_and_strings():
-    state = pyspiel.load_game("python_kj_poker").new_initial_state()
+    state = _play()
     assert state.chance_outcomes() == [(0, 2 / 12), (1, 4 / 12), (2, 4 / 12), (3, 2 / 12)]
-    state.apply_action(3)
-    for _ in range(2):
-        state.apply_action(kj_poker.BET)
+    state = _play("Deal:KK", "Bet", "Bet")
     assert state.is_chance_node() and state.chance_outcomes() == [(0, 1.0)]
     state.apply_action(0)
     assert str(state) == "KK bb J"
@@ -79,11 +58,5 @@ def test_chance_and_strings():
 def test_uniform_play_is_worth_what_folds_are():
     # Showdowns even out. In a round, player 1 folds to a bet with probability 1/4, player 0 with 1/8, and the
     # pot goes on unraised with 1/4 and raised with 3/8: 1/8 * 1 + (1/4 * 1 + 3/8 * 3) * 1/8.
-    game = pyspiel.load_game("python_kj_poker")
-    values = expected_game_score.policy_value(game.new_initial_state(), [UniformRandomPolicy(game)] * 2)
+    values = expected_game_score.policy_value(GAME.new_initial_state(), [UniformRandomPolicy(GAME)] * 2)
     assert values == pytest.approx([19 / 64, -19 / 64], abs=1e-12)
-
-
-def test_no_parameters():
-    with pytest.raises(ValueError, match="no observation parameters"):
-        kj_poker.KJPokerGame().make_py_observer(params={"a": 1})
