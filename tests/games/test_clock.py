@@ -105,8 +105,8 @@ def test_preparation_on_the_clock_against_all_sets():
         choices = []
         for i in (0, 1):
             own = np.flatnonzero(whole.infoset_player == i).tolist()
-            rows = dict(zip(names_in(whole, i), map(whole.memorized_row, own), strict=True))
-            choices.append([{name: rows[name] for name in names} for names in sets[i]])
+            memorized = dict(zip(names_in(whole, i), map(whole.memorized_row, own), strict=True))
+            choices.append([{name: memorized[name] for name in names} for names in sets[i]])
         assert game_payoffs(MetaPrecomputationGame(whole), choices) == pytest.approx(payoffs, abs=1e-9)
         memorable = np.flatnonzero(whole.infoset >= 0).tolist()
         if any(
