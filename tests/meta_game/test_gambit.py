@@ -7,19 +7,23 @@ from fractions import Fraction
 import numpy as np
 import pyspiel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from precomp_games import MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import solve
-from precomp_games.meta_game.gambit import _exact_probabilities, to_efg
-from precomp_games.meta_game.game import MetaPrecomputationGame
+from precomp_games.meta_game.gambit import _exact_probabilities
+from precomp_games.meta_game.rules import FORMS
+from tests.oracles.games import expand, penalties, settings
 from tests.oracles.meta_games import menu_tree, meta_cases
 from tests.oracles.zero_sum import SMALL, game_of
+from tests.properties import examples
 
-_CASES = 80
 _NODE = re.compile(r'^([cpt]) "" (?:(\d+) (\d+) "([^"]*)"|(\d+) "") \{ (.*) \}( 0)?$')
 
 
 def _same(state, other, names):
-    """Two states with the same rest of the game; `names` pairs their information states."""
+    """Count the nodes of two states with the same rest of the game; `names` pairs information states."""
     assert state.current_player() == other.current_player()
     if state.is_terminal():
         assert state.returns() == other.returns()  # to the last digit
@@ -39,61 +43,39 @@ def _same(state, other, names):
     return 1 + sum(_same(state.child(a), other.child(b), names) for a, b in pairs)
 
 
-@pytest.mark.parametrize("form", ["audit", "reweighted"])
-def test_openspiel_reads_back_the_same_game(form, cases):
-    for tree in (case.whole for case in meta_cases(cases(_CASES))):
-        game = MetaPrecomputationGame(tree, form, check_supports=False)
-        names = {}
-        text = to_efg(game)
-        nodes = _same(game.new_initial_state(), pyspiel.load_efg_game(text).new_initial_state(), names)
-        assert nodes == len(text.splitlines()) - 3
-        assert len(names) == len(set(names.values()))
+def _check_text(text):
+    """Numbers have no gaps, sums are exact, and the actions of an information set are the same each time."""
+    met, chances, ends, actions = {"1": [], "2": []}, [], [], {}
+    for line in text.splitlines()[3:]:
+        kind, player, infoset, _, number, rest, _ = _NODE.match(line).groups()
+        if kind == "p":
+            if int(infoset) not in met[player]:
+                met[player].append(int(infoset))
+            labels = re.findall(r'"(.*?)"', rest)
+            assert len(labels) == len(set(labels)) and all(labels)
+            assert actions.setdefault((player, infoset), labels) == labels
+        elif kind == "c":
+            chances.append(int(number))
+            assert sum(map(Fraction, re.findall(r'" (\S+)', rest))) == 1
+        else:
+            ends.append(int(number))
+            assert sum(map(Fraction, rest.split())) == 0
+    for numbers in (*map(sorted, met.values()), chances, ends):
+        assert numbers == list(range(1, len(numbers) + 1))
+    return met
 
 
-def test_numbers_have_no_gaps_and_odds_sum_to_one(cases):
-    for tree in (case.whole for case in meta_cases(cases(_CASES))):
-        lines = [_NODE.match(line) for line in to_efg(tree).splitlines()[3:]]
-        assert all(lines)
-        first_met = {"1": [], "2": []}
-        chance, ends = [], []
-        for node in lines:
-            kind, player, infoset, _, number, rest, _ = node.groups()
-            if kind == "p" and int(infoset) not in first_met[player]:
-                first_met[player].append(int(infoset))
-            elif kind == "c":
-                chance.append(int(number))
-                assert sum(map(Fraction, re.findall(r'" (\S+)', rest))) == 1
-            elif kind == "t":
-                ends.append(int(number))
-                assert sum(map(Fraction, rest.split())) == 0
-        for numbers in first_met.values():
-            assert numbers == list(range(1, len(numbers) + 1))
-        assert chance == list(range(1, len(chance) + 1))
-        assert ends == list(range(1, len(ends) + 1))
-
-
-def test_odds_of_any_size():
-    rng = np.random.default_rng(0)
-    for count in (1, 2, 5, 40):
-        weights = rng.dirichlet(np.full(count, 0.05))
-        weights = np.maximum(weights, 1e-300)
-        weights /= weights.sum()
-        odds = _exact_probabilities(weights.tolist())
-        assert sum(map(Fraction, odds)) == 1
-        assert not any("e" in p.lower() for p in odds)
-        np.testing.assert_allclose([float(p) for p in odds], weights, rtol=1e-14)
-
-
-def test_gambit_finds_the_value(tmp_path):
-    gambit = pytest.importorskip("pygambit")
-    for case in meta_cases(6):
-        tree = case.whole
-        (tmp_path / "meta.efg").write_text(to_efg(tree))
-        game = gambit.read_efg(str(tmp_path / "meta.efg"))
-        assert game.is_perfect_recall and game.is_const_sum
-        equilibrium = gambit.nash.lp_solve(game, rational=False).equilibria[0]
-        value = float(equilibrium.payoff(next(iter(game.players)))) + tree.utility_sum / 2
-        assert value == pytest.approx(case.value, abs=1e-8)
+@examples(160)
+@given(settings(menus=True, depth=3), penalties(), st.sampled_from(FORMS))
+def test_openspiel_reads_back_the_same_meta_game(case, costs, form):
+    tree = expand(*case, costs, truncate="none")
+    game = MetaPrecomputationGame(tree, form, check_supports=False)
+    names, text = {}, to_efg(game)
+    assert form != "audit" or text == to_efg(tree)
+    nodes = _same(game.new_initial_state(), pyspiel.load_efg_game(text).new_initial_state(), names)
+    assert nodes == len(text.splitlines()) - 3
+    assert len(names) == len(set(names.values()))
+    assert all(numbers == sorted(numbers) for numbers in _check_text(text).values())  # as they appear
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -101,44 +83,48 @@ def test_games_alone(name):
     game = game_of(name)
     found, text = solve(game), to_efg(game)
     assert text == to_efg(found.tree)
+    _check_text(text)
     again = solve(pyspiel.load_efg_game(text))
     assert again.tree.num_histories == found.tree.num_histories == len(text.splitlines()) - 3
     assert again.value == pytest.approx(found.value, abs=1e-9)
-    # Sets of one player have numbers without gaps, and one list of actions, whose names differ.
-    sets: dict[tuple[str, str], set[str]] = {}
-    for player, number, actions in re.findall(r'^p "" (\d) (\d+) ".*?" \{ (.*) \} 0$', text, re.MULTILINE):
-        sets.setdefault((player, number), set()).add(actions)
-        labels = re.findall(r'"(.*?)"', actions)
-        assert len(labels) == len(set(labels)) and all(labels)
-    assert all(len(actions) == 1 for actions in sets.values())
-    for player in "12":
-        numbers = sorted(int(number) for owner, number in sets if owner == player)
-        assert numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_gambit_finds_the_value_of_games_alone(name, tmp_path):
+def test_odds_of_any_size():
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 5, 40):
+        weights = np.maximum(rng.dirichlet(np.full(count, 0.05)), 1e-300)
+        weights /= weights.sum()
+        odds = _exact_probabilities(weights.tolist())
+        assert sum(map(Fraction, odds)) == 1
+        assert not any("e" in p.lower() for p in odds)
+        np.testing.assert_allclose([float(p) for p in odds], weights, rtol=1e-14)
+
+
+@pytest.mark.parametrize("source", [*SMALL, *range(6)])
+def test_gambit_finds_the_value(source, tmp_path):
     gambit = pytest.importorskip("pygambit")
-    (tmp_path / "alone.efg").write_text(to_efg(game_of(name)))
-    game = gambit.read_efg(str(tmp_path / "alone.efg"))
-    assert game.is_perfect_recall and game.is_const_sum
-    equilibrium = gambit.nash.lp_solve(game, rational=False).equilibria[0]
-    value = float(equilibrium.payoff(next(iter(game.players))))
-    assert value == pytest.approx(solve(game_of(name)).value, abs=1e-7)
+    if isinstance(source, str):
+        game, shift = game_of(source), 0.0
+        expected = solve(game).value
+    else:
+        case = meta_cases(12)[source]
+        game, shift, expected = case.whole, case.whole.utility_sum / 2, case.value
+    (tmp_path / "game.efg").write_text(to_efg(game))
+    found = gambit.read_efg(str(tmp_path / "game.efg"))
+    assert found.is_perfect_recall and found.is_const_sum
+    equilibrium = gambit.nash.lp_solve(found, rational=False).equilibria[0]
+    assert float(equilibrium.payoff(next(iter(found.players)))) + shift == pytest.approx(expected, abs=1e-7)
 
 
 def test_names_are_quoted():
     """Information states may be called what .efg files cannot hold."""
     tree = menu_tree("efg", 9, policies=True)
     keys = tuple(f'say "{key}"\\\n{key}' for key in tree.infoset_keys)
-    game = MetaPrecomputationGame(dataclasses.replace(tree, infoset_keys=keys))
-    names = {}
+    game, names = MetaPrecomputationGame(dataclasses.replace(tree, infoset_keys=keys)), {}
     _same(game.new_initial_state(), pyspiel.load_efg_game(to_efg(game)).new_initial_state(), names)
     assert len(names) == len(set(names.values())) == tree.num_infosets > 0
 
 
-def test_titles_and_wrong_sources():
+def test_the_title_says_what_payoffs_lack():
     tree = menu_tree("tree", 3, policies=True)
     assert f"add {tree.utility_sum / 2} to payoffs" in to_efg(tree).splitlines()[0]
-    with pytest.raises(ValueError, match="to_efg"):
-        to_efg("tree.npz")

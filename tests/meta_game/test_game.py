@@ -1,37 +1,37 @@
 """The meta-game as an OpenSpiel game, against payoffs over all pairs of sets with choices."""
 
+import collections
 import copy
 import dataclasses
 import gc
 import json
 import math
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pyspiel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
 from precomp_games.meta_game.rules import MEMORIZE
 from precomp_games.tree.base_game import named_game
 from tests.oracles.books import states
-from tests.oracles.games import expand, first, last, random_menu, random_policy, random_tree, uniform
+from tests.oracles.games import SEEDS, expand, first, games, last, setting, uniform
 from tests.oracles.meta_games import (
     enumerated,
     game_payoffs,
+    known_cases,
     kuhn_tree,
     matrix_value,
     menu_tree,
-    meta_cases,
     within,
 )
 from tests.oracles.trees import efg
+from tests.properties import examples
 
 _NAME = "python_meta_precomputation"
-_CASES = 240
 
 
 # -- payoffs ---------------------------------------------------------------------------------------
@@ -44,67 +44,39 @@ def _payoffs(case, game):
     return game_payoffs(game, choices), case.payoffs[np.ix_(*inside)]
 
 
-def test_payoffs_of_both_forms(cases):
-    """Audit always; reweighted if, and only if, it is not refused."""
-    compared = refused = 0
-    for case in meta_cases(cases(_CASES)):
-        found, truth = _payoffs(case, MetaPrecomputationGame(case.whole))
+def test_payoffs_of_both_forms():
+    """Audit always; reweighted if, and only if, it is not refused, which Lemma 4 does not say."""
+    seen = collections.Counter()
+
+    @examples(480)
+    @given(known_cases())
+    def holds(case):
+        tree, never = case.whole, np.isinf(case.penalties)
+        game = MetaPrecomputationGame(tree)
+        found, truth = _payoffs(case, game)
         np.testing.assert_allclose(found, truth, atol=1e-9, rtol=0)
+        sizes = np.diff(tree.first_entry)[~never[tree.infoset_player]]
+        assert game.num_distinct_actions() == 1 + max(sizes, default=1)
         try:
-            game = MetaPrecomputationGame(case.whole, "reweighted")
+            reweighted = MetaPrecomputationGame(tree, "reweighted")
         except ValueError:
+            assert not never.any()
+            reweighted = MetaPrecomputationGame(tree, "reweighted", False)
             if case.weight is None:  # what is free may be uncharged
-                found, _ = _payoffs(case, MetaPrecomputationGame(case.whole, "reweighted", False))
-                assert np.abs(found - truth).max() > 1e-4
-                refused += 1
-            continue
-        if math.inf not in case.penalties:  # else G' does not ask about what never comes about
-            np.testing.assert_allclose(_payoffs(case, game)[0], truth, atol=1e-9, rtol=0)
-            compared += 1
-    assert compared >= cases(20)
-    assert refused >= cases(40)
+                assert np.abs(_payoffs(case, reweighted)[0] - truth).max() > 1e-6
+                seen.update(refused=1)
+        else:
+            if not never.any():  # else G' does not ask about what never comes about
+                np.testing.assert_allclose(_payoffs(case, reweighted)[0], truth, atol=1e-9, rtol=0)
+                seen.update(compared=bool(tree.num_infosets))
 
+        smaller = case.tree
+        found, _ = _payoffs(case, MetaPrecomputationGame(smaller))
+        assert matrix_value(found) == pytest.approx(case.value, abs=1e-8)
+        seen.update(truncated=smaller.num_infosets < tree.num_infosets)
 
-def test_truncated_trees_have_the_value_of_whole_ones(cases):
-    smaller = 0
-    for case in meta_cases(cases(_CASES))[::2]:
-        dear = dataclasses.replace(case, penalties=tuple(5.0 * penalty for penalty in case.penalties))
-        found, _ = _payoffs(dear, MetaPrecomputationGame(dear.tree))
-        assert matrix_value(found) == pytest.approx(dear.value, abs=1e-8)
-        smaller += dear.tree.num_infosets < case.whole.num_infosets
-    assert smaller >= cases(8)
-
-
-@pytest.mark.parametrize(
-    ("seed", "truth", "lemma"),
-    [(2, 0.437153, 0.514910), (4, 0.070166, 0.095116), (7, 1.256819, 1.229684), (9, 0.385206, 0.346412)],
-)
-def test_where_lemma_4_fails_audits_do_not(seed, truth, lemma):
-    """Deterministic policies: what a player memorizes for a history that does not come about is uncharged."""
-    pre, sigma = ([random_policy(4 * seed + k + i, "pure") for i in (0, 1)] for k in (0, 2))
-    game = random_tree(seed, depth=4, actions=2, chance=0.0)
-    case = enumerated(game, pre, sigma, (0.07, 0.05))
-    assert case.value == pytest.approx(truth, abs=1e-6)
-    for form, value in (("audit", truth), ("reweighted", lemma)):
-        found, _ = _payoffs(case, MetaPrecomputationGame(case.whole, form, check_supports=False))
-        assert matrix_value(found) == pytest.approx(value, abs=1e-6)
-
-
-def test_an_infinite_penalty_leaves_no_decisions(cases):
-    for case in meta_cases(cases(_CASES))[::3]:
-        for who in ((0,), (1,), (0, 1)):
-            penalties = [math.inf if i in who else penalty for i, penalty in enumerate(case.penalties)]
-            tree = case.whole.with_penalties(penalties)
-            inside = within(case, tree)
-            for i in who:
-                inside[i] = [case.choices[i].index({})]
-            choices = [[case.choices[i][k] for k in inside[i]] for i in (0, 1)]
-            game, truth = MetaPrecomputationGame(tree), case.payoffs[np.ix_(*inside)]
-            np.testing.assert_allclose(game_payoffs(game, choices), truth, atol=1e-9, rtol=0)
-            MetaPrecomputationGame(tree, "reweighted", check_supports=who != (0, 1))
-            finite = [i for i in (0, 1) if math.isfinite(penalties[i])]
-            sizes = np.diff(tree.first_entry)[np.isin(tree.infoset_player, finite)]
-            assert game.num_distinct_actions() == 1 + max(sizes, default=1)
+    holds()
+    assert min(seen[what] for what in ("refused", "compared", "truncated")) >= 5
 
 
 _ASIDE = efg(
@@ -135,21 +107,22 @@ def test_histories_that_come_about_for_all_choices_carry_the_charge(rival, rival
     assert sum(game.rules._weight[history] > 0.0 for history in decisions) == 1
 
 
-def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_be():
+@examples(160)
+@given(st.builds(setting, games("imperfect"), SEEDS))
+def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_be(case):
     """Over its histories they are equal; any other distribution would raise one of them."""
-    for seed in range(4):
-        tree = menu_tree("efg", 3 * seed, "none", policies=True)
-        game = MetaPrecomputationGame(tree, "reweighted")
-        largest = {}
-        for state in states(game):
-            if state.current_player() >= 0:
-                key = (state.infoset, state.position.history)
-                after = game.rules.step(state.position, MEMORIZE)
-                largest[key] = max(largest.get(key, 0.0), abs(after.cost - state.position.cost))
-        assert len(largest) == int((tree.infoset >= 0).sum())
-        for infoset in range(tree.num_infosets):
-            charges = [charge for (k, _), charge in largest.items() if k == infoset]
-            assert max(charges) == pytest.approx(min(charges), rel=1e-9)
+    tree = expand(*case, 0.05, truncate="none")
+    game = MetaPrecomputationGame(tree, "reweighted")
+    largest = {}
+    for state in states(game):
+        if state.current_player() >= 0:
+            key = (state.infoset, state.position.history)
+            after = game.rules.step(state.position, MEMORIZE)
+            largest[key] = max(largest.get(key, 0.0), abs(after.cost - state.position.cost))
+    assert len(largest) == int((tree.infoset >= 0).sum())
+    for infoset in range(tree.num_infosets):
+        charges = [charge for (k, _), charge in largest.items() if k == infoset]
+        assert max(charges) == pytest.approx(min(charges), rel=1e-9)
 
 
 def test_refusal_names_the_first_history_and_the_remedies():
@@ -169,74 +142,6 @@ def test_refusal_names_the_first_history_and_the_remedies():
 # -- as an OpenSpiel game --------------------------------------------------------------------------
 
 
-class _Visit:
-    """Goes through a whole game; checks each state, and that players remember what they knew and did."""
-
-    def __init__(self, game):
-        self.game = game
-        self.own_pasts, self.infosets, self.seen = {}, {}, ({}, {})
-        self.largest, self.decisions, self.chances = 0.0, 0, 0
-        self.visit(game.new_initial_state(), ((), ()), 0, 0)
-
-    def visit(self, state, pasts, made, drawn):
-        if state.is_terminal():
-            assert sum(state.returns()) == pytest.approx(0.0, abs=1e-12)
-            self.largest = max(self.largest, abs(state.returns()[0]))
-            self.decisions, self.chances = max(self.decisions, made), max(self.chances, drawn)
-            return
-        for i in (0, 1):  # wherever a player is asked what it knows, it knows what it chose
-            own = tuple(action for _, action in pasts[i])
-            assert self.seen[i].setdefault(state.information_state_string(i), own) == own or own == ()
-        if state.is_chance_node():
-            outcomes = state.chance_outcomes()
-            assert sum(p for _, p in outcomes) == pytest.approx(1.0, abs=1e-12)
-            assert all(p > 0.0 and 0 <= a < self.game.max_chance_outcomes() for a, p in outcomes)
-            for action, _ in outcomes:
-                self.visit(state.child(action), pasts, made, drawn + 1)
-            return
-        i, tree = state.current_player(), self.game.tree
-        name, k = state.information_state_string(), state.infoset
-        assert self.own_pasts.setdefault(name, pasts[i]) == pasts[i]
-        assert self.infosets.setdefault(name, k) == k
-        assert name == self.game.rules.infoset_view(k)
-        assert state.legal_actions() == list(range(1 + tree.first_entry[k + 1] - tree.first_entry[k]))
-        assert max(state.legal_actions()) < self.game.num_distinct_actions()
-        names = [state.action_to_string(i, action) for action in state.legal_actions()]
-        assert len(set(names)) == len(names) and names[0] == "stop"
-        for action in state.legal_actions():
-            own = (*pasts[i], (name, action))
-            after = (own, pasts[1]) if i == 0 else (pasts[0], own)
-            self.visit(state.child(action), after, made + 1, drawn)
-
-
-@pytest.mark.parametrize("form", ["audit", "reweighted"])
-def test_perfect_recall_and_bounds(form, cases):
-    for case in meta_cases(cases(_CASES))[::2]:
-        tree = case.whole
-        game = MetaPrecomputationGame(tree, form, check_supports=False)
-        seen = _Visit(game)
-        if form == "audit":  # which visits whatever some entry leads to
-            own_reach = np.array(tree.own_reaches)[tree.infoset_player, tree.infoset_history]
-            assert set(np.flatnonzero(own_reach > 0.0)) <= set(seen.infosets.values())
-        assert len(set(seen.infosets.values())) == len(seen.infosets)
-        assert seen.largest <= game.max_utility() == -game.min_utility()
-        # Audits reach the bound; reweighted charges for the worst stop time at each step, which may differ.
-        assert seen.largest >= game.max_utility() * (1.0 - 1e-8 if form == "audit" else 0.5)
-        assert seen.decisions <= game.max_game_length()
-        assert seen.chances <= game.max_chance_nodes_in_history()
-
-
-def test_audits_with_more_ways_on_than_actions():
-    policies = [random_policy(seed) for seed in range(4)]
-    tree = expand(
-        random_tree(1, depth=5, actions=3, chance=0.0), policies[:2], policies[2:], 0.02, truncate="none"
-    )
-    game = MetaPrecomputationGame(tree)
-    ways = [len(s.chance_outcomes()) for s in states(game) if s.is_chance_node()]
-    assert max(ways) > 3
-    assert game.max_chance_outcomes() >= max(ways)
-
-
 def test_actions_of_games_that_are_not_there():
     game = MetaPrecomputationGame(kuhn_tree())
     audit = game.new_initial_state().child(1)
@@ -246,39 +151,13 @@ def test_actions_of_games_that_are_not_there():
     assert state.action_to_string(2) == "2"
 
 
-@pytest.mark.parametrize("form", ["audit", "reweighted"])
-@pytest.mark.parametrize("base", ["kuhn_poker", "tic_tac_toe", "python_chess(max_plies=3)"])
-@pytest.mark.parametrize("menus", [False, True])
-def test_random_simulations_from_a_file(tmp_path, base, form, menus):
-    game = pyspiel.load_game(base)
-    by = "infoset" if base == "kuhn_poker" else "position"
-    support = "full" if base == "kuhn_poker" else "pure"
-    pre = [random_menu(seed, 2, by) if menus else random_policy(seed, support, by) for seed in (1, 2)]
-    sigma = random_policy(3, support, by)
-    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.3)
-    assert tree.num_infosets >= 2 and tree.has_menus == menus
-    path = str(tmp_path / "tree.npz")
-    tree.save(path)
-    meta = pyspiel.load_game(_NAME, {"tree_file": path, "form": form, "check_supports": False})
-    assert meta.tree.fingerprint == tree.fingerprint
-    pyspiel.random_sim_test(meta, 2, True, False)
-    again = pyspiel.load_game(str(meta))
-    assert str(again) == str(meta)
-    assert again.rules is meta.rules  # while a game lives, others share its tables
-    assert pickle.loads(pickle.dumps(meta)).tree is meta.tree
-
-
 def test_games_from_specs():
-    default = pyspiel.load_game(_NAME)
-    assert default.tree.penalties == (0.05, 0.05)
-    text = (
+    assert pyspiel.load_game(_NAME).tree.penalties == (0.05, 0.05)
+    game = pyspiel.load_game(
         f"{_NAME}(game=kuhn_poker(),sigma=noisy(policy=uniform(),epsilon=0.5),sigma_pre=cfr(iterations=20),"
         "penalty_0=0.1,penalty_1=-1.0,form=reweighted)"
     )
-    game = pyspiel.load_game(text)
-    assert game.tree.penalties == (0.1, math.inf)
-    assert game.form == "reweighted"
-    pyspiel.random_sim_test(game, 3, True, False)
+    assert (game.tree.penalties, game.form) == ((0.1, math.inf), "reweighted")
     same = pyspiel.load_game(
         _NAME,
         {
@@ -289,49 +168,22 @@ def test_games_from_specs():
             "form": "reweighted",
         },
     )
-    assert same.tree.fingerprint == game.tree.fingerprint
-    assert pyspiel.load_game(str(same)).tree.fingerprint == game.tree.fingerprint
-    assert pickle.loads(pickle.dumps(same)).max_utility() == game.max_utility()
+    assert same.tree.same_as(game.tree) and same.tree.penalties == game.tree.penalties
 
 
-def test_games_in_memory(tmp_path):
+def test_a_pickle_carries_a_tree_in_memory_and_a_string_does_not():
     tree = menu_tree("tree", 3, penalties=(0.061, 0.052), policies=True)
     game = MetaPrecomputationGame(tree)
-    assert game.tree is tree
-    pyspiel.random_sim_test(game, 3, True, False)
-    state = game.new_initial_state().child(0)
-    text = pyspiel.serialize_game_and_state(game, state)
-    back_game, back = pyspiel.deserialize_game_and_state(text)
-    assert str(back) == str(state)
-    assert back_game.tree is tree
-    copy = pickle.loads(pickle.dumps(game))  # with the tree, without its policies, which are functions here
-    assert copy.tree is not tree
-    assert copy.tree.fingerprint == tree.fingerprint
-    assert copy.tree.policies == (None, None)
-
-    # Another process: pickles carry the tree, strings do not.
-    kuhn = MetaPrecomputationGame(kuhn_tree())
-    (tmp_path / "pickle").write_bytes(pickle.dumps(kuhn))
-    (tmp_path / "string").write_text(str(kuhn))
-    program = (
-        "import pickle, pathlib, sys, pyspiel; import precomp_games.meta_game\n"
-        "folder = pathlib.Path(sys.argv[1])\n"
-        "try:\n    pyspiel.load_game((folder / 'string').read_text())\n"
-        "except ValueError as error:\n    print(error)\n"
-        "print(pickle.loads((folder / 'pickle').read_bytes()).max_utility())\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True
-    )
-    message, utility = run.stdout.strip().splitlines()
-    assert "save the tree with save()" in message
-    assert float(utility) == kuhn.max_utility()
-
-    name = str(game)
-    del game, state, back, back_game, copy
+    assert game.tree is pyspiel.load_game(str(game)).tree is tree
+    name, pickled, largest = str(game), pickle.dumps(game), game.max_utility()
+    del game
     gc.collect()
-    with pytest.raises(ValueError, match=r"in the memory of a process or a game that is gone"):
+    with pytest.raises(ValueError, match="in the memory of a process or a game that is gone; save the tree"):
         pyspiel.load_game(name)
+    again = pickle.loads(pickled)  # with the tree, without its policies, which are functions here
+    assert again.max_utility() == largest
+    assert again.tree is not tree and again.tree.same_as(tree)
+    assert again.tree.policies == (None, None)
 
 
 def test_a_game_loads_from_its_string_when_a_second_one_is_gone():
@@ -343,13 +195,9 @@ def test_a_game_loads_from_its_string_when_a_second_one_is_gone():
         MetaPrecomputationGame(copy.deepcopy(tree))
         gc.collect()
         assert pyspiel.load_game(str(game)).tree is tree
-    state = game.new_initial_state().child(0)
-    text = pyspiel.serialize_game_and_state(game, state)
-    assert str(pyspiel.deserialize_game_and_state(text)[1]) == str(state)
-    pyspiel.random_sim_test(game, 2, True, False)
     # The second one goes on to load when the first is gone.
     second = MetaPrecomputationGame(copy.deepcopy(tree))
-    del game, state
+    del game
     gc.collect()
     assert pyspiel.load_game(str(second)).tree.same_as(tree)
 

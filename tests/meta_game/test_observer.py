@@ -1,4 +1,4 @@
-"""Tensors of the meta-game distinguish information states as their strings do, and nothing more."""
+"""Tensors of the meta-game; that they distinguish what strings do is in tests/test_game_contract.py."""
 
 import numpy as np
 import pyspiel
@@ -7,28 +7,14 @@ from open_spiel.python import rl_environment
 from open_spiel.python.observation import INFO_STATE_OBS_TYPE, make_observation
 
 from precomp_games import MetaPrecomputationGame
+from precomp_games.meta_game.rules import FORMS
 from tests.oracles.books import states
-from tests.oracles.meta_games import kuhn_tree, menu_tree, meta_cases
-
-FORMS = ("audit", "reweighted")
+from tests.oracles.meta_games import kuhn_tree, menu_tree
 
 
 @pytest.fixture(scope="module")
 def kuhn():
     return kuhn_tree()
-
-
-def test_tensors_are_equal_where_strings_are(cases):
-    for k, case in enumerate(meta_cases(cases(160))):
-        game = MetaPrecomputationGame(case.whole, FORMS[k % 2], check_supports=False)
-        by_string = {}
-        for state in states(game):
-            for player in (0, 1):
-                tensor = tuple(state.information_state_tensor(player))
-                string = state.information_state_string(player)
-                assert by_string.setdefault(string, tensor) == tensor
-                assert state.observation_tensor(player) == list(tensor)
-        assert len(set(by_string.values())) == len(by_string)
 
 
 def test_moves_are_seen_where_information_is_perfect():
@@ -44,15 +30,13 @@ def test_moves_are_seen_where_information_is_perfect():
         assert np.argwhere(observer.dict["moves"]).tolist() == [list(step) for step in enumerate(ranks)]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_openspiel_s_own_checks(form, kuhn):
+def test_observations_that_openspiel_makes_of_the_observer(kuhn):
+    """Its C++ side packs and unpacks them as well."""
     for tree in (kuhn, menu_tree("tree", 0, "none", policies=True)):
-        game = MetaPrecomputationGame(tree, form)
-        pyspiel.random_sim_test(game, 3, True, False)
+        game = MetaPrecomputationGame(tree)
+        seen = pyspiel._Observation(game, game.make_observer(INFO_STATE_OBS_TYPE, {}))
         size = game.make_py_observer().tensor.shape
         assert tuple(game.information_state_tensor_shape()) == tuple(game.observation_tensor_shape()) == size
-        # What C++ makes of the observer, which packs and unpacks it as well.
-        seen = pyspiel._Observation(game, game.make_observer(INFO_STATE_OBS_TYPE, {}))
         assert sum(int(np.prod(part.shape)) for part in seen.tensors_info()) == size[0]
         for state in states(game):
             for player in (0, 1):
@@ -69,24 +53,22 @@ def test_openspiel_s_own_checks(form, kuhn):
 
 
 def test_nothing_private_has_no_tensor(kuhn):
-    game = MetaPrecomputationGame(kuhn)
     kind = pyspiel.IIGObservationType(perfect_recall=True, private_info=pyspiel.PrivateInfoType.NONE)
-    assert game.make_py_observer(kind).tensor is None
+    assert MetaPrecomputationGame(kuhn).make_py_observer(kind).tensor is None
 
 
-def test_learners_environment(kuhn):
+@pytest.mark.parametrize("form", FORMS)
+def test_learners_environment(form, kuhn):
     """OpenSpiel's environment gives tensors, and an audit or a play from beginning to end."""
-    for form in FORMS:
-        game = MetaPrecomputationGame(kuhn, form)
-        sampler = rl_environment.ChanceEventSampler(seed=1)
-        environment = rl_environment.Environment(game, chance_event_sampler=sampler)
-        rng, returns = np.random.default_rng(1), []
-        for _ in range(50):
-            step = environment.reset()
-            while not step.last():
-                player = step.observations["current_player"]
-                assert len(step.observations["info_state"][player]) == 20
-                step = environment.step([int(rng.choice(step.observations["legal_actions"][player]))])
-            returns.append(step.rewards)
-        assert np.abs(np.sum(returns, axis=1)).max() <= 1e-12
-        assert len({r[0] for r in returns}) > 3
+    sampler = rl_environment.ChanceEventSampler(seed=1)
+    environment = rl_environment.Environment(MetaPrecomputationGame(kuhn, form), chance_event_sampler=sampler)
+    rng, returns = np.random.default_rng(1), []
+    for _ in range(50):
+        step = environment.reset()
+        while not step.last():
+            player = step.observations["current_player"]
+            assert len(step.observations["info_state"][player]) == 20
+            step = environment.step([int(rng.choice(step.observations["legal_actions"][player]))])
+        returns.append(step.rewards)
+    assert np.abs(np.sum(returns, axis=1)).max() <= 1e-12
+    assert len({r[0] for r in returns}) > 3

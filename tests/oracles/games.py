@@ -341,17 +341,18 @@ def random_policy(seed: int, support: str = "full", by: str = "history") -> Any:
     return policy
 
 
-def random_menu(seed: int, most: int = 3, by: str = "history") -> Menu:
+def random_menu(seed: int, most: int = 3, by: str = "history", sparse: bool = False) -> Menu:
     """A menu of up to `most` entries, drawn by (seed, information state): actions, and mixtures of several.
 
-    Some actions stand in no entry. by: see `random_policy`; "or_nothing" is "history" with some empty menus.
+    Some actions stand in no entry. by: see `random_policy`. sparse: some menus are empty.
     """
+    sparse, by = (True, "history") if by == "or_nothing" else (sparse, by)
 
     @functools.cache
     def entries(name: str, actions: tuple[int, ...]) -> list[Any]:
         rng = np.random.default_rng([seed, 77, *name.encode()])
         parts = np.array_split(rng.permutation(actions), int(rng.integers(1, most + 1)) + 1)
-        if by == "or_nothing" and rng.random() < 0.2:
+        if sparse and rng.random() < 0.2:
             return []
         # The last part is left out, unless nothing else is there.
         chosen = [part.tolist() for part in parts[:-1] if len(part)] or [[actions[0]]]
@@ -389,7 +390,9 @@ def games(
     ties: bool = True,
     **fixed: Any,
 ) -> st.SearchStrategy[pyspiel.Game]:
-    """Random games; a failure shrinks to the least depth, 2 actions, no chance, nothing hidden, and no ties.
+    """Random games, half of them as deep as can be.
+
+    A failure shrinks to the least depth, 2 actions, no chance, nothing hidden, and no ties.
 
     Args:
       kind: "perfect", "imperfect" or "any" information.
@@ -406,7 +409,7 @@ def games(
     drawn |= {name: st.just(value) for name, value in fixed.items()}
     perfect = st.builds(
         random_tree,
-        depth=st.integers(least, depth),
+        depth=st.integers(least, depth) | st.just(depth),
         actions=st.integers(2, actions),
         chance=st.sampled_from((0.0, 0.2, 0.5)) if chance else st.just(0.0),
         width=st.integers(2, 4) if repeated else st.just(0),
@@ -419,7 +422,8 @@ def games(
         hidden=st.tuples(st.booleans(), st.booleans()),
         late=st.booleans() if uneven else st.just(False),
     )
-    imperfect = st.builds(level_game, levels=st.lists(level, min_size=least, max_size=depth), **drawn)
+    some, all_of_them = (st.lists(level, min_size=size, max_size=depth) for size in (least, depth))
+    imperfect = st.builds(level_game, levels=some | all_of_them, **drawn)
     return {"perfect": perfect, "imperfect": imperfect, "any": perfect | imperfect}[kind]
 
 
@@ -440,11 +444,13 @@ def setting(
     pre: Sequence[str] = ("full", "full"),
     sigma: Sequence[str] = ("full", "full"),
 ) -> tuple[pyspiel.Game, tuple[Any, Any], tuple[Any, Any]]:
-    """(game, sigma_pre, sigma). For each player, `pre` is a support or "menu", and `sigma` is a support."""
+    """(game, sigma_pre, sigma), of a support for each player; `pre` may be "menu" or "sparse menu", too."""
     by = named_by(game)
 
     def drawn(k: int, kind: str) -> Any:
-        return random_menu(4 * seed + k, by=by) if kind == "menu" else random_policy(4 * seed + k, kind, by)
+        if kind.endswith("menu"):
+            return random_menu(4 * seed + k, by=by, sparse=kind != "menu")
+        return random_policy(4 * seed + k, kind, by)
 
     return game, (drawn(0, pre[0]), drawn(1, pre[1])), (drawn(2, sigma[0]), drawn(3, sigma[1]))
 
@@ -460,7 +466,7 @@ def settings(
       options: see `games`.
     """
     support = st.sampled_from(SUPPORTS)
-    prepared = st.sampled_from((*SUPPORTS, "menu")) if menus else support
+    prepared = st.sampled_from((*SUPPORTS, "menu", "sparse menu")) if menus else support
     return st.builds(
         setting,
         game=games(**options) if game is None else game,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyspiel
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from precomp_games import HistoryTree
@@ -22,11 +23,14 @@ from tests.oracles.books import Choices, all_choices, information_state, states,
 from tests.oracles.games import (
     SUPPORTS,
     expand,
+    games,
+    penalties,
     policy_pairs,
     random_efg,
     random_menu,
     random_policy,
     random_tree,
+    settings,
 )
 from tests.oracles.trees import uneven_efg
 
@@ -221,6 +225,17 @@ def meta_case(seed: int) -> MetaCase | None:
 def meta_cases(count: int) -> list[MetaCase]:
     """Return the random meta-games that are small enough, of the first `count`."""
     return [case for seed in range(count) if (case := meta_case(seed))]
+
+
+def known_cases() -> st.SearchStrategy[MetaCase]:
+    """Random meta-games that are small enough, with policies, menus, weights and infinite penalties."""
+
+    def known(case: Any, costs: tuple[float, float], weighed: bool) -> MetaCase | None:
+        weight = weight_of(case[0], 12) if weighed else None
+        return enumerated(*case, costs, weight, most=_MOST_PAIRS)
+
+    drawn = settings(games(actions=2) | games(depth=3), menus=True)
+    return st.builds(known, case=drawn, costs=penalties(), weighed=st.booleans()).filter(bool)
 
 
 def random_strategies(tree: HistoryTree, seed: int) -> tuple[MetaStrategy, MetaStrategy]:
