@@ -10,7 +10,7 @@ from tools.soak.cases import CASES
 from tools.soak.runs import all_gone
 from tools.soak.trials import KINDS, Finding, Trial, drawn, reference
 
-pytestmark = pytest.mark.test_all
+pytestmark = pytest.mark.slow("a campaign")
 
 
 @pytest.fixture(scope="module")

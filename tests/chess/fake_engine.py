@@ -20,6 +20,17 @@ import zlib
 
 import chess
 
+OPTIONS = (
+    "Threads type spin default 1 min 1 max 8",
+    "Hash type spin default 32 min 1 max 64",
+    "MultiPV type spin default 1 min 1 max 10",
+    "Style type combo default Solid var Solid var Wild",
+    "Own Book type check default false",
+    "Skill Level type spin default 20 min 0 max 20",
+    "UCI_LimitStrength type check default false",
+    "UCI_Elo type spin default 1350 min 1350 max 2850",
+)
+
 
 def score(board: chess.Board, move: chess.Move, depth: int) -> int:
     """Centipawns from the side to move's viewpoint; different for different moves."""
@@ -64,23 +75,13 @@ def report(board: chess.Board, depth: int, multipv: int, nodes: int | None) -> N
         )
 
 
-def search(
-    board: chess.Board,
-    multipv: int,
-    nodes: int,
-    fault: str,
-    weak: bool,
-    depth: int = 0,
-    searched: list[str] | None = None,
-) -> None:
-    best = random.SystemRandom().choice(ranked(board, 3)[: 3 if weak else 1]).uci()
-    best = best if searched is None else remembered(searched)
-    if fault == "exit":
+def search(board: chess.Board, multipv: int, nodes: int, depth: int, best: str, fault: str) -> None:
+    """Write what a search gives; `depth` is 0 where nodes are the limit."""
+    best = ranked(board, depth)[0].uci() if depth else best
+    last = {"shallow": min(depth, 2), "no-limit": 99}.get(fault, depth)
+    if fault in ("exit", "hang"):
         report(board, 1, multipv, 10)
-        sys.exit(1)
-    elif fault == "hang":
-        report(board, 1, multipv, 10)
-        hang()
+        sys.exit(1) if fault == "exit" else hang()
     elif fault == "slow":
         time.sleep(0.3)
     elif fault == "nonsense":
@@ -88,16 +89,10 @@ def search(
         say("info depth 1 multipv 1 score cp ten pv e2e4\nbestmove e2e4e5")
         return
     elif fault == "endless":
-        for _ in range(64):
-            sys.stdout.write("x" * 65536)
-            sys.stdout.flush()
-        hang()
+        say("x" * (1 << 22))
     elif fault == "illegal":
-        for depth in (1, 2):
-            for index in range(1, multipv + 1):
-                say(f"info depth {depth} multipv {index} score cp 5 nodes {nodes} pv a1h{index}")
-        say(f"bestmove {best}")
-        return
+        for number, index in itertools.product((1, 2), range(1, multipv + 1)):
+            say(f"info depth {number} multipv {index} score cp 5 nodes {nodes} pv a1h{index}")
     elif fault == "no-limit" and not depth:
         report(board, 5, multipv, 2_000_000)
         hang()
@@ -109,25 +104,14 @@ def search(
             time.sleep(0.2)
     elif fault == "move-alone":
         say("info string thinking\ninfo depth 3 nodes 30")
-        say(f"bestmove {ranked(board, depth)[0].uci() if depth else best}")
-        return
     elif fault == "few-lines" and nodes < 1200 and multipv > 1:  # amid its first iteration
         report(board, 1, multipv - 1, nodes)
-        say(f"bestmove {best}")
-        return
-
-    def told(number: int, count: int) -> None:
-        report(board, number, multipv, None if fault == "no-nodes" else count)
-
-    if depth:
-        depth = min(depth, 2) if fault == "shallow" else 99 if fault == "no-limit" else depth
-        for number in range(1, depth + 1):
-            told(number, 10 * number)
-        say(f"bestmove {ranked(board, depth)[0].uci()}")
-        return
-    for number in (1, 2, 3):
-        told(number, 10 * number)
-    told(4, nodes)
+        last = -1
+    if fault not in ("illegal", "move-alone") and last >= 0:
+        for number in range(1, (last or 3) + 1):
+            report(board, number, multipv, None if fault == "no-nodes" else 10 * number)
+        if not depth:
+            report(board, 4, multipv, None if fault == "no-nodes" else nodes)
     say(f"bestmove {best}")
 
 
@@ -145,7 +129,7 @@ def main() -> None:
     if args.fault == "exit-at-start":
         print("cannot load the network", file=sys.stderr, flush=True)
         sys.exit(3)
-    board, multipv, weak, searched = chess.Board(), 1, False, []
+    board, multipv, choices, searched = chess.Board(), 1, 1, []
     for line in sys.stdin:
         words = line.split()
         if words == ["uci"]:
@@ -153,16 +137,7 @@ def main() -> None:
                 hang()
             if args.lacking != "name":
                 say("id name Fake 1.0")
-            for option in (
-                "Threads type spin default 1 min 1 max 8",
-                "Hash type spin default 32 min 1 max 64",
-                "MultiPV type spin default 1 min 1 max 10",
-                "Style type combo default Solid var Solid var Wild",
-                "Own Book type check default false",
-                "Skill Level type spin default 20 min 0 max 20",
-                "UCI_LimitStrength type check default false",
-                "UCI_Elo type spin default 1350 min 1350 max 2850",
-            ):
+            for option in OPTIONS:
                 if not args.lacking or not option.startswith(args.lacking):
                     say(f"option name {option}")
             say("uciok" if args.fault != "no-uciok" else "hello")
@@ -171,7 +146,7 @@ def main() -> None:
         elif words[:4] == ["setoption", "name", "MultiPV", "value"]:
             multipv = int(words[4])
         elif words[:5] == ["setoption", "name", "Skill", "Level", "value"]:
-            weak = int(words[5]) < 20
+            choices = 3 if int(words[5]) < 20 else 1
         elif words[:1] == ["position"]:
             fen, _, moves = " ".join(words[1:]).partition(" moves")
             board = chess.Board() if fen == "startpos" else chess.Board(fen.removeprefix("fen "))
@@ -184,8 +159,9 @@ def main() -> None:
             nodes = int(words[2]) if words[1] == "nodes" else 1000
             depth = int(words[2]) if words[1] == "depth" else 0
             searched.append(board.fen())
-            fault, memory = args.fault if due else "", searched if args.remembers else None
-            search(board, multipv, nodes, fault, weak, depth, memory)
+            best = random.SystemRandom().choice(ranked(board, 3)[:choices]).uci()
+            best = remembered(searched) if args.remembers else best
+            search(board, multipv, nodes, depth, best, args.fault if due else "")
         elif words == ["quit"]:
             return
 

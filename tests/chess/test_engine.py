@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import gc
+import multiprocessing
 import os
 import queue
 import signal
@@ -12,7 +13,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from precomp_games.chess import (
     find_engine,
     preparation_tree,
 )
-from precomp_games.chess.engines import pool as engine_module
+from precomp_games.chess.engines import pool as pool_module
 from precomp_games.chess.engines import uci as uci_module
 from precomp_games.chess.engines.pool import EngineNotFoundError
 from precomp_games.chess.engines.searches import Line, SearchResult
@@ -42,13 +43,11 @@ from precomp_games.chess.engines.uci import BadOutput, SearchReport
 from precomp_games.chess.model.engine_policies import EngineMenu, LinearUtility
 from tests.chess import fake_engine
 
-ROOT = Path(__file__).parents[2]
-LIMIT = SearchLimit(nodes=1000)
+LIMIT, DEPTH = SearchLimit(nodes=1000), SearchLimit(depth=4)
 FAKE = [sys.executable, fake_engine.__file__]
 START = chess.Board().epd()
 MATE_IN_1 = "7k/8/5KQ1/8/8/8/8/8 w - -"
 ONE_MOVE = "7k/6Q1/8/8/8/8/8/K7 b - -"
-BARE_KINGS = "8/8/8/8/8/5k2/8/4K3 w - -"
 STALEMATE = "7k/5Q2/6K1/8/8/8/8/8 b - -"
 
 
@@ -68,18 +67,18 @@ def opening_positions(number: int) -> list[str]:
 EPDS = opening_positions(24)
 
 
-def expected(epd: str, multipv: int) -> SearchResult:
+def expected(epd: str, multipv: int, limit: SearchLimit = LIMIT) -> SearchResult:
     """Return the result of the fake engine's last finished iteration."""
-    board = chess.Board(epd + " 0 1")
-    moves = fake_engine.ranked(board, 3)[:multipv]
-    lines = tuple(Line(m.uci(), fake_engine.score(board, m, 3), None) for m in moves)
-    return SearchResult(lines, 3, 1000)
+    board, depth = chess.Board(epd + " 0 1"), limit.depth or 3
+    moves = fake_engine.ranked(board, depth)[:multipv]
+    lines = tuple(Line(m.uci(), fake_engine.score(board, m, depth), None) for m in moves)
+    return SearchResult(lines, depth, limit.nodes or 10 * depth)
 
 
-def answered(epd: str, multipv: int) -> SearchResult:
+def answered(epd: str, multipv: int, limit: SearchLimit = LIMIT) -> SearchResult:
     """Return the same with the move that the engine plays."""
-    best = fake_engine.ranked(chess.Board(epd + " 0 1"), 3)[0]
-    return dataclasses.replace(expected(epd, multipv), played=((best.uci(), 1),))
+    found = expected(epd, multipv, limit)
+    return dataclasses.replace(found, played=((found.lines[0].move, 1),))
 
 
 def pids(pool: EnginePool) -> list[int]:
@@ -101,18 +100,27 @@ def gone(pid: int, seconds: float = 10.0) -> bool:
     return False
 
 
+def forked(work: Callable[..., None], *arguments: object) -> Any:
+    """Return a process that does this, and where to hear what it tells by its first argument."""
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe(duplex=False)
+    process = fork.Process(target=work, args=(theirs.send, *arguments))
+    process.start()
+    theirs.close()
+    return process, ours
+
+
 @pytest.fixture(scope="module")
-def pool() -> Iterator[EnginePool]:
+def pool():
     """For tests that leave it as they found it."""
     with EnginePool(FAKE, workers=2, timeout_seconds=20) as it:
         yield it
 
 
-def test_search_limit() -> None:
+def test_a_limit_is_a_text_and_the_text_a_limit() -> None:
     for limit, text in (
-        (SearchLimit(nodes=5000), "nodes=5000"),
+        (LIMIT, "nodes=1000"),
         (SearchLimit(movetime_ms=50), "movetime=50"),
-        (SearchLimit(depth=4), "depth=4"),
         (SearchLimit(nodes=10**15), f"nodes={10**15}"),
         (SearchLimit(depth=10_000), "depth=10000"),
     ):
@@ -122,23 +130,22 @@ def test_search_limit() -> None:
             SearchLimit.parse(text)
 
 
-def test_find_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_is_found_where_it_is_named_or_else_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "stockfish"
     program.write_text("#!/bin/sh\n")
     monkeypatch.delenv("STOCKFISH", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    monkeypatch.setattr(engine_module, "DEFAULT_PATHS", (str(program),))
+    monkeypatch.setattr(pool_module, "DEFAULT_PATHS", (str(program),))
     with pytest.raises(EngineNotFoundError, match="apt install stockfish"):
         find_engine()
     with pytest.raises(EngineError, match=r"find_engine\(\): .*is not executable"):
         find_engine(str(program))
     program.chmod(0o755)
     assert find_engine() == find_engine(str(program)) == str(program)
-    for name in ("no-such-engine", "", str(tmp_path)):
-        with pytest.raises(EngineError, match="expected path to be an engine's file"):
-            find_engine(name)
     assert find_engine("stockfish --uci") == [str(program), "--uci"]  # where Debian puts it, off PATH
-    monkeypatch.setattr(engine_module, "DEFAULT_PATHS", ())
+    monkeypatch.setattr(pool_module, "DEFAULT_PATHS", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_engine() == find_engine("stockfish") == str(program)
     monkeypatch.setenv("STOCKFISH", "no-such-engine")
@@ -157,35 +164,31 @@ def test_find_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("my engine (1)", "my engine (1)"),  # taken as a whole, since it is there
         ("'my engine (1)'", "my engine (1)"),
         ("engine --uci=x", "engine --uci=x"),
-        ("engine --plain", None),  # there as well, and no program
-        ("my engine --uci", None),
-        ("engine 'a", None),
-        ("--uci", None),
-        (" ", None),
+        *((text, None) for text in ("engine --plain", "my engine --uci", "engine 'a", "--uci", " ", "", ".")),
     ],
 )
 @pytest.mark.parametrize("on_path", [False, True])
-def test_arguments_of_an_engine(
-    words: str, found: list[str] | str | None, on_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_engine_may_have_arguments_as_in_a_shell(
+    words: str, found: Any, on_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("engine", "my engine (1)", "engine --uci=x", "engine --plain"):
+    for name in ("engine", "my engine (1)", "engine --uci=x", "engine --plain"):  # the last is no program
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o644 if name == "engine --plain" else 0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path) if on_path else "")
     start = "" if on_path else f"{tmp_path}/"
-    given = f"{words[0]}{start}{words[1:]}" if words[0] in "'\"" else start + words
+    given = f"{words[0]}{start}{words[1:]}" if words[:1] in ("'", '"') else start + words
     if found is None:
         with pytest.raises(EngineError, match=r"^find_engine\(\): expected path to be an engine's file"):
-            find_engine(given)
+            find_engine(given if words else "")
     elif isinstance(found, str):
         assert find_engine(given) == str(tmp_path / found)
     else:
         assert find_engine(given) == [str(tmp_path / found[0]), *found[1:]]
 
 
-@pytest.mark.parametrize(("workers", "multipv"), [(1, 1), (3, 2)])
-def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
+@pytest.mark.parametrize(("workers", "multipv", "limit"), [(1, 1, LIMIT), (3, 2, LIMIT), (2, 2, DEPTH)])
+def test_results_come_in_the_order_asked(workers: int, multipv: int, limit: SearchLimit) -> None:
     asked = [*EPDS, EPDS[3], ONE_MOVE]
     seen = {}
     with EnginePool(FAKE, workers=workers) as pool:
@@ -196,73 +199,41 @@ def test_results_in_the_order_asked(workers: int, multipv: int) -> None:
             assert threading.get_ident() == thread
             seen[epd] = result
 
-        results = pool.search(asked, LIMIT, multipv, on_result)
+        results = pool.search(asked, limit, multipv, on_result)
         assert len(pids(pool)) == workers
-        assert pool.search([], LIMIT, multipv) == []
-        assert pool.search(asked[::-1], LIMIT, multipv) == results[::-1]
-    assert results == [expected(epd, multipv) for epd in asked]
+        assert pool.search([], limit, multipv) == []
+        assert pool.search(asked[::-1], limit, multipv) == results[::-1]
+    assert results == [expected(epd, multipv, limit) for epd in asked]
     assert seen == dict(zip(asked, results, strict=True))
-    assert len(results[-1].lines) == 1  # a single legal move
 
 
-# Faults of engines in a search, and their errors; more of their lines are in test_bad_reports.
-FAULTS = {
-    "exit": "engine process died unexpectedly .exit code: 1",
-    "hang": "no answer in time",
-    "illegal": "an illegal move",
-    "no-limit": "2000000 nodes and no end, 1000 asked",
-    "no-move": "an illegal move.*none",
-    "nonsense": "no 2 exact.*it wrote.*depth nine",
-    "endless": "without a line break",
-}
-
-
-def check_fault(fault: str, what: str, limit: SearchLimit = LIMIT) -> None:
-    """A search ends in an error that names the fault."""
-    seconds = 0.5 if fault == "hang" else 20.0
-    with (
-        EnginePool([*FAKE, "--fault", fault], workers=1, retries=0, timeout_seconds=seconds) as pool,
-        pytest.raises(EngineError, match=rf"{START!r} at {limit} from .*fake_engine.py.*{what}"),
-    ):
-        pool.search([START], limit, 2)
-
-
-def test_what_is_told_of_faults() -> None:
-    for fault, what in FAULTS.items():
-        check_fault(fault, what)
-    check_fault("shallow", "2 depth reported of 4 asked", SearchLimit(depth=4))
-    check_fault("no-limit", "no heed of depth limits", SearchLimit(depth=4))
-
-
-@pytest.mark.parametrize("fault", ["exit", "hang", "illegal", "endless"])
-def test_faults_change_nothing(fault: str, tmp_path: Path) -> None:
-    command = [*FAKE, "--fault", fault, "--times", "2", "--state", str(tmp_path / "count")]
-    timeout = 1.0 if fault == "hang" else 20.0
-    with EnginePool(command, workers=2, timeout_seconds=timeout) as pool:
-        pool.search(EPDS[:2], LIMIT, 2)
-        results = pool.search(EPDS, LIMIT, 2)
-    assert results == [expected(epd, 2) for epd in EPDS]
-    assert (tmp_path / "count").stat().st_size == 2
-
-
-def test_a_lasting_fault_ends_in_one_error() -> None:
-    seen: dict[str, SearchResult] = {}
-    with EnginePool([*FAKE, "--fault", "exit", "--only", EPDS[5]], workers=1, retries=1) as pool:
-        with pytest.raises(EngineError, match="2 times running"):
-            pool.search(EPDS, LIMIT, 2, seen.__setitem__)
-        assert seen == {epd: expected(epd, 2) for epd in EPDS[:5]}  # what was finished before
-        assert pool.search(EPDS[6:9], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[6:9]]
-
-
-def test_a_limit_of_depth(pool: EnginePool) -> None:
-    """All of its iterations are finished, so that the last one counts."""
-    board = chess.Board()
-    moves = fake_engine.ranked(board, 4)[:2]
-    lines = tuple(Line(m.uci(), fake_engine.score(board, m, 4), None) for m in moves)
-    results = pool.search(EPDS[:6], SearchLimit(depth=4), 2)
-    (again,) = pool.search([START], SearchLimit(depth=4), 2, samples=1)
-    assert results[0] == SearchResult(lines, 4, 40)
-    assert again == dataclasses.replace(results[0], played=((moves[0].uci(), 1),))
+@pytest.mark.parametrize(
+    ("fault", "limit", "what"),
+    [
+        ("exit", LIMIT, "engine process died unexpectedly .exit code: 1"),
+        ("hang", LIMIT, "no answer in time"),
+        ("illegal", LIMIT, "an illegal move"),
+        ("endless", LIMIT, "without a line break"),
+        ("no-limit", LIMIT, "2000000 nodes and no end, 1000 asked"),
+        ("no-limit", DEPTH, "no heed of depth limits"),
+        ("no-move", LIMIT, "an illegal move.*none"),
+        ("nonsense", LIMIT, "no 2 exact.*it wrote.*depth nine"),
+        ("shallow", DEPTH, "2 depth reported of 4 asked"),
+    ],
+)
+def test_a_fault_is_cured_by_another_process_or_ends_in_one_error(
+    fault: str, limit: SearchLimit, what: str, tmp_path: Path
+) -> None:
+    state, seen = tmp_path / "count", dict[str, SearchResult]()
+    command = [*FAKE, f"--fault={fault}", f"--only={EPDS[2]}", "--times=3", f"--state={state}"]
+    seconds = 0.7 if fault == "hang" else 20.0
+    with EnginePool(command, workers=1, retries=1, timeout_seconds=seconds) as pool:
+        told = rf"{EPDS[2]!r} at {limit} from .*fake_engine.py.*{what}.*, 2 times running"
+        with pytest.raises(EngineError, match=told):
+            pool.search(EPDS[:4], limit, 2, seen.__setitem__)
+        assert seen == {epd: expected(epd, 2, limit) for epd in EPDS[:2]}  # what was finished before
+        assert pool.search(EPDS[:4], limit, 2) == [expected(epd, 2, limit) for epd in EPDS[:4]]
+    assert state.stat().st_size == 3
 
 
 def test_too_few_lines_are_searched_on_for(caplog: pytest.LogCaptureFixture) -> None:
@@ -270,32 +241,33 @@ def test_too_few_lines_are_searched_on_for(caplog: pytest.LogCaptureFixture) -> 
     asked, limit = [START, *EPDS[1:4]], SearchLimit(nodes=300)
     found = []
     for workers in (1, 2):
-        with EnginePool([*FAKE, "--fault", "few-lines", "--only", "w KQkq"], workers=workers) as pool:
+        with EnginePool([*FAKE, "--fault=few-lines", "--only=w KQkq"], workers=workers) as pool:
             alive = pids(pool)
             found.append(pool.search(asked, limit, 4))
             assert set(alive) <= set(pids(pool))  # no engine was at fault
-    assert [len(result.lines) for result in found[0]] == 4 * [4]
-    assert [result.nodes for result in found[0]] == [1200, 300, 300, 300]
+    assert [(len(result.lines), result.nodes) for result in found[0]] == [(4, 1200), *3 * [(4, 300)]]
     assert found[0] == found[1]
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2 and all("nodes=300 is too little for 4 lines" in text for text in told)
 
 
 def test_too_few_lines_by_an_accident_are_asked_for_again(tmp_path: Path) -> None:
-    command = [*FAKE, "--fault", "few-lines", "--times", "1", "--state", str(tmp_path / "count")]
+    command = [*FAKE, "--fault=few-lines", "--times=1", f"--state={tmp_path / 'count'}"]
     with EnginePool(command, workers=1) as pool:
         assert pool.search([START], LIMIT, 2) == [expected(START, 2)]
 
 
 @pytest.mark.parametrize("fault", ["no-nodes", "no-nodes-no-end"])
-def test_an_engine_that_reports_no_nodes_is_told_at_once(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_reports_no_nodes_is_refused_at_once(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(uci_module, "COUNT_SECONDS", 0.3)
     with EnginePool([*FAKE, "--fault", fault], workers=1) as pool:
         with pytest.raises(EngineError, match=r"to report nodes.*--opponent_movetime_ms") as caught:
             pool.search(EPDS, LIMIT, 2)
         assert "times running" not in str(caught.value)
         if fault == "no-nodes":
-            for limit in (SearchLimit(movetime_ms=5), SearchLimit(depth=4)):
+            for limit in (SearchLimit(movetime_ms=5), DEPTH):
                 assert pool.search([START], limit, 2)[0].nodes == 0
 
 
@@ -307,7 +279,6 @@ def test_an_engine_that_answers_its_move_alone(limit: SearchLimit, tmp_path: Pat
     best = {action_of(fake_engine.ranked(state.board, 3)[0]): 1.0}
     path = tmp_path / "searches.db"
     with EnginePool([*FAKE, *arguments], workers=1) as pool, EvaluationStore(path) as store:
-        assert pool.engine_id == "Fake 1.0"
         engine = StoredEngine(store, pool)
         for plays in ("bestmove", "game"):
             policy = EnginePolicy(game, engine, limit, 10.0, plays=plays)
@@ -315,36 +286,33 @@ def test_an_engine_that_answers_its_move_alone(limit: SearchLimit, tmp_path: Pat
             later = state.child(state.legal_actions()[0])
             later.apply_action(later.legal_actions()[0])  # its second turn, after one that was not asked
             assert len(policy.action_probabilities(later)) == 1
-        before = engine.searches
-        with pytest.raises(
-            EngineError, match=r"got no 1 exact .* and no score: .*plays=bestmove.*2 times running"
-        ):
+        told = r"got no 1 exact .* and no score: .*plays=bestmove.*2 times running"
+        with pytest.raises(EngineError, match=told):
             EnginePolicy(game, engine, limit, 10.0, 1).action_probabilities(state)
         assert pool.search([START], limit, 1, samples=3)[0].samples == 3
     with EvaluationStore(path, read_only=True) as store:
-        engine = StoredEngine(store)
-        assert EnginePolicy(game, engine, limit, 10.0, plays="bestmove").action_probabilities(state) == best
-        assert before and store.get_many("Fake 1.0", limit, 1, [START]) == {}
+        policy = EnginePolicy(game, StoredEngine(store), limit, 10.0, plays="bestmove")
+        assert policy.action_probabilities(state) == best
+        assert store.get_many("Fake 1.0", limit, 1, [START]) == {}
     with EnginePool([*FAKE, *arguments], workers=1, options={"Skill Level": 1}) as pool:
         (drawn,) = pool.search([START], limit, 1, samples=30)
-        assert (
-            drawn.samples == 30 and not drawn.lines and len(drawn.played) == (3 if limit.depth is None else 1)
-        )
+        assert drawn.samples == 30 and not drawn.lines
+        assert len(drawn.played) == (3 if limit.depth is None else 1)
 
 
 @pytest.mark.parametrize("fault", ["exit-at-start", "hang-at-start"])
 def test_a_start_is_tried_again(fault: str, tmp_path: Path) -> None:
     """The first one of all, and that of an engine which takes a dead one's place."""
-    seconds = 1.5 if fault == "hang-at-start" else 20.0
-    command = [*FAKE, "--fault", fault, "--times", "1", "--state", str(tmp_path / "count")]
+    state, seconds = tmp_path / "count", 1.5 if fault == "hang-at-start" else 20.0
+    command = [*FAKE, f"--fault={fault}", "--times=1", f"--state={state}"]
     with EnginePool(command, workers=1, startup_seconds=seconds) as pool:
-        (tmp_path / "count").unlink()
+        state.unlink()
         os.kill(pids(pool)[0], signal.SIGKILL)
         assert pool.search([START], LIMIT, 2) == [expected(START, 2)]
-    assert (tmp_path / "count").stat().st_size == 1
+    assert state.stat().st_size == 1
 
 
-def test_engines_that_cannot_start(tmp_path: Path) -> None:
+def test_engines_that_cannot_start_are_refused(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("no program")
     plain.chmod(0o755)
@@ -352,10 +320,9 @@ def test_engines_that_cannot_start(tmp_path: Path) -> None:
         (str(tmp_path / "none"), "No such file"),
         (str(plain), "Exec format error"),
         (str(tmp_path), "Permission denied"),
-        ([*FAKE, "--fault", "exit-at-start"], "exit code: 3.*cannot load the network.*3 times running"),
-        ([*FAKE, "--fault", "no-uciok"], "no answer within 0.3 s, 2 times running"),
-        ([*FAKE, "--lacking", "name"], "no 'id name'"),
-        (["cat"], "no answer within 0.3 s"),
+        ([*FAKE, "--fault=exit-at-start"], "exit code: 3.*cannot load the network.*3 times running"),
+        ([*FAKE, "--fault=no-uciok"], "no answer within 0.3 s, 2 times running"),
+        ([*FAKE, "--lacking=name"], "no 'id name'"),
     ]
     for command, what in cases:
         started = time.monotonic()
@@ -364,91 +331,84 @@ def test_engines_that_cannot_start(tmp_path: Path) -> None:
         assert time.monotonic() - started < 60  # none that has ended is waited for
 
 
-def test_no_multipv(pool: EnginePool) -> None:
-    with EnginePool([*FAKE, "--lacking", "MultiPV"], workers=1) as lacking:
+def test_an_engine_without_multipv_gives_one_line(pool: EnginePool) -> None:
+    with EnginePool([*FAKE, "--lacking=MultiPV"], workers=1) as lacking:
         assert lacking.search(EPDS[:3], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:3]]
         alive = pids(lacking)
-        with pytest.raises(
-            EngineError,
-            match=r"^EnginePool\.search\(\): expected .* 2 lines, got an engine with no MultiPV: .*--top_k=1",
-        ):
+        told = r"^EnginePool\.search\(\): expected .* 2 lines, got an engine with no MultiPV: .*--top_k=1"
+        with pytest.raises(EngineError, match=told):
             lacking.search(EPDS[:3], LIMIT, 2)
         assert pids(lacking) == alive  # nothing was tried again
     with pytest.raises(EngineError, match="MultiPV up to 10"):
         pool.search(EPDS[:3], LIMIT, 11)
 
 
-def test_options_and_identity() -> None:
-    def identity(options: dict[str, str | int | bool], *arguments: str) -> str:
-        with EnginePool([*FAKE, *arguments], workers=1, options=options) as pool:
-            return pool.engine_id
+WILD = "Fake 1.0 [Hash=32, Own Book=true, Style=Wild]"
 
-    assert identity({"hash": 16, "Threads": "1", "Own Book": False}) == "Fake 1.0"
-    assert identity({}, "--lacking", "Hash") == "Fake 1.0"
-    wild = "Fake 1.0 [Hash=32, Own Book=true, Style=Wild]"
-    assert identity({"style": "Wild", "HASH": 32, "own book": True}) == wild
-    assert identity({"Own Book": "true", "Style": "Wild", "Hash": "32"}) == wild
-    for options, what in [
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"hash": 16, "Threads": "1", "Own Book": False}, "Fake 1.0"),
+        ({"style": "Wild", "HASH": 32, "own book": True}, WILD),
+        ({"Own Book": "true", "Style": "Wild", "Hash": "32"}, WILD),
         ({"Contempt": 3}, "no option 'Contempt' .it has: Hash, MultiPV"),
         ({"Hash": 128}, "expected value for option 'Hash' to be at most 64"),
         ({"Style": "Bold"}, "invalid value for combo option 'Style'"),
-    ]:
-        with pytest.raises(EngineError, match=what):
-            identity(options)
-
-
-def test_an_engine_has_one_thread_and_a_small_table_unless_it_is_told(pool: EnginePool) -> None:
-    engine = pool._slots[0]
-    assert engine is not None and (engine.config["Threads"], engine.config["Hash"]) == (1, 16)
+    ],
+)
+def test_an_identity_has_the_options_that_are_not_usual(options: dict[str, Any], found: str) -> None:
+    """Usual are one thread and 16 MB of hash, unless the engine has no such options, and its defaults."""
+    if not found.startswith("Fake"):
+        with pytest.raises(EngineError, match=found):
+            EnginePool(FAKE, workers=1, options=options)
+        return
+    lacking = [] if "Hash" in found or "hash" in options else ["--lacking=Hash"]
+    with EnginePool([*FAKE, *lacking], workers=1, options=options) as pool:
+        assert pool.engine_id == found
+        assert pool._slots[0].config["Threads"] == 1
+        assert pool._slots[0].config["Hash"] == (32 if found == WILD else 16)
 
 
 @pytest.mark.parametrize(
     ("options", "what"),
     [
         ({"UCI_LimitStrength": True, "UCI_Elo": 1400}, "UCI_(Elo=1400|LimitStrength=true)"),
-        ({"UCI_LimitStrength": "true"}, "UCI_LimitStrength=true"),
         ({"skill level": "0"}, "Skill Level=0"),
+        ({"Skill Level": 20, "UCI_LimitStrength": False}, ""),  # full strength is no option
     ],
 )
-def test_scores_of_a_weakened_engine_are_refused(options: dict[str, str | int | bool], what: str) -> None:
+def test_scores_of_a_weakened_engine_are_refused(options: dict[str, Any], what: str) -> None:
     """Whoever reads its scores is refused; whoever reads its moves is not."""
     game = pyspiel.load_game("python_chess")
     with EnginePool(FAKE, workers=1, options=options) as pool, EvaluationStore(":memory:") as store:
         engine = StoredEngine(store, pool)
-        makers: list[tuple[str, Callable[[], object]]] = [
-            ("EnginePolicy", lambda: EnginePolicy(game, engine, LIMIT, 10.0)),
-            ("EngineMenu", lambda: EngineMenu(engine, LIMIT, 2, 2, 50.0)),
-            ("EngineEvaluation", lambda: EngineEvaluation(engine, LIMIT, 2, LinearUtility())),
-            ("preparation_tree", lambda: preparation_tree(PreparationSettings(), engine)),
-        ]
-        for name, make in makers:
+        makers: dict[str, Callable[[], object]] = {
+            "EnginePolicy": lambda: EnginePolicy(game, engine, LIMIT, 10.0),
+            "EngineMenu": lambda: EngineMenu(engine, LIMIT, 2, 2, 50.0),
+            "EngineEvaluation": lambda: EngineEvaluation(engine, LIMIT, 2, LinearUtility()),
+            "preparation_tree": lambda: preparation_tree(PreparationSettings(), engine),
+        }
+        for name, make in makers.items() if what else ():
             told = rf"{name}\(\): expected options .* got '{what}'.* scores.*fewer nodes.*bestmove"
             with pytest.raises(ValueError, match=told):
                 make()
-        assert EnginePolicy(game, engine, LIMIT, 10.0, plays="bestmove").samples == 20
+        # At full strength there is nothing to draw.
+        assert EnginePolicy(game, engine, LIMIT, 10.0, plays="bestmove").samples == (20 if what else 1)
+        assert what or pool.engine_id == "Fake 1.0"
 
 
-def test_full_strength_is_no_option() -> None:
-    full: dict[str, str | int | bool] = {"Skill Level": 20, "UCI_LimitStrength": False}
-    with EnginePool(FAKE, workers=1, options=full) as pool, EvaluationStore(":memory:") as store:
-        assert pool.engine_id == "Fake 1.0"
-        game, engine = pyspiel.load_game("python_chess"), StoredEngine(store, pool)
-        assert EnginePolicy(game, engine, LIMIT, 10.0, plays="bestmove").samples == 1  # nothing to draw
-
-
-def test_what_is_played(pool: EnginePool) -> None:
+def test_what_is_played_is_recorded_where_that_is_asked(pool: EnginePool) -> None:
     asked = [*EPDS[:6], ONE_MOVE]
-    for multipv in (1, 2):
-        assert pool.search(asked, LIMIT, multipv, samples=1) == [answered(epd, multipv) for epd in asked]
+    for multipv, limit in ((1, LIMIT), (2, LIMIT), (2, DEPTH)):
+        found = pool.search(asked, limit, multipv, samples=1)
+        assert found == [answered(epd, multipv, limit) for epd in asked]
     (thrice,) = pool.search(asked[:1], LIMIT, 1, samples=3)
-    ((move, count),) = thrice.played
-    assert (move, count, thrice.samples) == (answered(START, 1).played[0][0], 3, 3)
-    assert pool.search(asked, LIMIT, 2) == [expected(epd, 2) for epd in asked]
+    assert thrice.played == ((answered(START, 1).played[0][0], 3),) and thrice.samples == 3
 
 
-def test_an_engine_that_draws(tmp_path: Path) -> None:
-    """Every draw counts once, also where processes die in between."""
-    fault = ["--fault", "exit", "--times", "2", "--state", str(tmp_path / "count")]
+def test_every_draw_counts_once_also_where_processes_die(tmp_path: Path) -> None:
+    fault = ["--fault=exit", "--times=2", f"--state={tmp_path / 'count'}"]
     with EnginePool([*FAKE, *fault], workers=2, options={"Skill Level": 5}) as pool:
         assert pool.engine_id == "Fake 1.0 [Skill Level=5]"
         results = pool.search(EPDS[:2], LIMIT, 2, samples=60)
@@ -478,7 +438,7 @@ def test_nothing_is_searched_where_a_position_is_none(pool: EnginePool, epd: str
     assert seen == []
 
 
-def test_callbacks_that_fail_or_search(pool: EnginePool) -> None:
+def test_callbacks_may_fail_and_may_not_search(pool: EnginePool) -> None:
     seen: list[str] = []
 
     def failing(epd: str, result: SearchResult) -> None:
@@ -494,12 +454,12 @@ def test_callbacks_that_fail_or_search(pool: EnginePool) -> None:
     assert pool.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
 
 
-def test_interrupt_hands_over_what_was_finished() -> None:
+def test_an_interrupt_hands_over_what_was_finished() -> None:
     seen: dict[str, SearchResult] = {}
-    with EnginePool([*FAKE, "--fault", "slow"], workers=2) as pool:
+    with EnginePool([*FAKE, "--fault=slow"], workers=2) as pool:
         pool.search(EPDS[:2], LIMIT, 2)
         before = pids(pool)
-        timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+        timer = threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         with pytest.raises(KeyboardInterrupt):
             pool.search(EPDS * 5, LIMIT, 2, seen.__setitem__)
@@ -519,8 +479,8 @@ def test_interrupt_hands_over_what_was_finished() -> None:
         assert all(result == expected(epd, 2) for epd, result in seen.items())
 
 
-def test_close_during_a_search() -> None:
-    pool = EnginePool([*FAKE, "--fault", "hang"], workers=2)
+def test_a_pool_may_be_closed_during_a_search() -> None:
+    pool = EnginePool([*FAKE, "--fault=hang"], workers=2)
     errors: list[BaseException] = []
 
     def work() -> None:
@@ -543,56 +503,43 @@ def test_close_during_a_search() -> None:
         pool.search(EPDS, LIMIT, 2)
 
 
-def test_no_process_is_left() -> None:
+def test_no_process_outlives_its_pool() -> None:
+    threads = threading.active_count()
     pool = EnginePool(FAKE, workers=2)
     pool.search(EPDS[:4], LIMIT, 2)
-    first = pids(pool)
-    threads = threading.active_count()
+    engines = pids(pool)
     pool.close()
-    assert all(gone(pid) for pid in first)
-    assert threading.active_count() < threads
+    assert threading.active_count() == threads
     forgotten = EnginePool(FAKE, workers=1)
-    second = pids(forgotten)
+    engines += pids(forgotten)
     del forgotten
     gc.collect()
-    assert all(gone(pid) for pid in second)
+    # Another Python ends without closing it.
+    code = (
+        "import sys; from precomp_games.chess.engines.pool import EnginePool; pool = EnginePool(sys.argv[1:])"
+        "; print(pool._slots[0].transport.get_pid())"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, *FAKE], capture_output=True, text=True, check=True)
+    assert ended.stderr == ""
+    assert all(gone(pid) for pid in [*engines, int(ended.stdout)])
 
 
-CHILD = """
-import sys
-from precomp_games.chess.engines.pool import EnginePool, SearchLimit
-pool = EnginePool(sys.argv[3:], workers=2)
-def show(*args):
-    print(*[e.transport.get_pid() for e in pool._slots if e is not None], flush=True)
-pool.search(["8/8/8/8/8/5k2/8/4K3 w - -", "7k/8/8/8/8/8/6q1/K7 b - -"], SearchLimit(nodes=10), 1)
-show()
-if sys.argv[1] == "search":
-    pool.search(["8/8/8/8/8/5k2/8/4K3 w - -"] * 10**5, SearchLimit(nodes=int(sys.argv[2])), 1)
-elif sys.argv[1] == "wait":
-    sys.stdin.read()
-"""
+@pytest.mark.parametrize(
+    "command", [[*FAKE, "--fault=slow"], pytest.param(None, id="stockfish", marks=pytest.mark.engine)]
+)
+def test_no_engine_outlives_a_python_that_is_killed_as_they_search(command: list[str] | None) -> None:
+    def search(tell: Callable[[object], None]) -> None:
+        pool = EnginePool(command or find_engine(), workers=2)
+        pool.search(EPDS[:2], SearchLimit(nodes=10), 1)
+        tell(pids(pool))
+        pool.search(EPDS[:2] * 10**5, SearchLimit(nodes=10**9), 1)
 
-
-@pytest.mark.parametrize("how", ["exit", "wait", "search"])
-def test_no_process_outlives_python(how: str) -> None:
-    check_orphans(how, 1000, [*FAKE, "--fault", "slow"] if how == "search" else FAKE)
-
-
-def started(code: str, *arguments: str) -> subprocess.Popen[str]:
-    """Another Python that runs this."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, "-c", code, *arguments], cwd=ROOT, text=True, **pipes)
-
-
-def check_orphans(how: str, nodes: int, command: list[str]) -> None:
-    child = started(CHILD, how, str(nodes), *command)
-    engines = [int(pid) for pid in child.stdout.readline().split()]
+    process, heard = forked(search)
+    engines = heard.recv()
     assert len(engines) == 2
-    if how != "exit":
-        time.sleep(0.3)
-        child.kill()
-    _, err = child.communicate(timeout=20)
-    assert err == "" and child.returncode == (0 if how == "exit" else -signal.SIGKILL)
+    time.sleep(0.3)
+    process.kill()
+    process.join()
     assert all(gone(pid) for pid in engines)
 
 
@@ -653,19 +600,13 @@ LATER = "depth 3 multipv 1 score cp 1 nodes 99 pv a2a3"
     ],
 )
 def test_the_last_iteration_that_was_finished_counts(text: str, depth: int, lines: tuple[Line, ...]) -> None:
+    result = report(text).result(FEN, "g1f3", SearchLimit(nodes=50), play=True)
+    assert (result.depth, result.lines, result.played) == (depth, lines, (("g1f3", 1),))
+    assert result.nodes == (100 if "100" in text else 99 if "99" in text else 90)
     assert lines_of(report(text)) == (depth, lines)
-    assert report(text).result(FEN, "e2e4", SearchLimit(nodes=50)).nodes == (
-        100 if "100" in text else 99 if "99" in text else 90
-    )
 
 
-def test_what_was_played_is_told_where_that_is_asked() -> None:
-    result = report(DEPTH_1 + DEPTH_2).result(FEN, "g1f3", SearchLimit(nodes=20), play=True)
-    assert result.played == (("g1f3", 1),)
-    assert report(DEPTH_1 + DEPTH_2).result(FEN, "g1f3", SearchLimit(nodes=20)).lines == result.lines
-
-
-def test_other_output() -> None:
+def test_what_is_not_read_may_be_anything() -> None:
     noise = """
         string depth 9 score cp 1 pv e2e4
         depth 5 currmove e2e4 currmovenumber 1
@@ -675,7 +616,6 @@ def test_other_output() -> None:
     """
     assert lines_of(report(DEPTH_1 + noise)) == (1, ONE)
     order = "pv e2e4 e7e5 score cp 7 wdl 1 2 3 nodes 60 depth 4"  # no multipv, another order
-    # What is not read may be anything.
     strange = f"depth 4 time {10**30} nps -5 hashfull x wdl {10**30} -1 0 score cp 7 nodes 60 pv e2e4"
     for text in (order, strange):
         assert lines_of(report(text, lines=1)) == (4, (Line("e2e4", 7, None),))
@@ -695,22 +635,22 @@ def test_other_output() -> None:
         (DEPTH_1.replace("d2d4", "d2d5"), "illegal move"),
         (DEPTH_1.replace("nodes 20", "nodes 19"), "19 nodes reported of 20 asked"),
         (DEPTH_1.replace("nodes 20 ", ""), "lines without nodes"),
-        ("depth -1", "depth '-1'"),
-        ("depth 10001", "depth '10001'"),
-        ("score cp -50001", "cp '-50001'"),
-        ("score cp 50001", "cp '50001'"),
-        ("score mate 99999999999999999999", "mate '99999999999999999999'"),
-        ("multipv 0", "multipv '0'"),
-        ("nodes 9223372036854775808", "nodes '9223372036854775808'"),
-        pytest.param("nodes " + 5000 * "9", f"nodes '{20 * '9'}'", id="more digits than int() takes"),
+        *(
+            (f"{name} {number}", f"{name.split()[-1]} '{number[:20]}'")
+            for name, number in (
+                *(("depth", "-1"), ("depth", "10001"), ("score cp", "-50001"), ("score cp", "50001")),
+                *(("score mate", 20 * "9"), ("multipv", "0"), ("nodes", str(2**63)), ("nodes", 5000 * "9")),
+            )
+        ),
     ],
+    ids=lambda text: text[:40],
 )
-def test_bad_reports(text: str, what: str) -> None:
+def test_bad_reports_are_refused(text: str, what: str) -> None:
     with pytest.raises(BadOutput, match=what):
         report(text).result(FEN, "e2e4", SearchLimit(nodes=20))
 
 
-def test_searches_that_end_before_the_limit() -> None:
+def test_a_search_may_end_before_its_limit_where_nothing_is_left_to_search() -> None:
     for line in ["depth 60 score cp 1", "depth 5 score mate 3", "depth 3 score mate -2"]:
         assert lines_of(report(f"{line} nodes 5 pv e2e4", lines=1))[1][0].move == "e2e4"
     for line in ["depth 59 score cp 1", "depth 4 score mate 3"]:
@@ -720,35 +660,23 @@ def test_searches_that_end_before_the_limit() -> None:
     assert single.result(ONE_MOVE + " 0 1", "h8g7", SearchLimit(nodes=50)).depth == 1
 
 
-class _LateQueue(queue.SimpleQueue):
-    """A queue that the last result and the end reach just after a wait for them has run out."""
-
-    def __init__(self, batch: Any, last: Any) -> None:
-        self.batch, self.last, self.waits = batch, last, 0
-
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        self.waits += 1
-        if self.waits > 1:
-            return super().get(block, timeout)
-        self.put(self.last)
-        self.batch._task = types.SimpleNamespace(done=lambda: True)
-        raise queue.Empty
-
-
 def test_a_result_that_comes_as_a_wait_for_it_ends_is_delivered(pool: EnginePool) -> None:
-    batch = engine_module._Batch(pool, [])
-    last = (0, SearchResult((Line("e2e4", 1, None),), 1, 1))
-    batch._queue = _LateQueue(batch, last)
+    batch = pool_module._Batch(pool, [])
+    last = (0, expected(START, 1))
+
+    class LateQueue(queue.SimpleQueue[Any]):
+        def get(self, block: bool = True, timeout: float | None = None) -> Any:
+            if batch._task is None:  # the first wait: the result and the end come just after it
+                self.put(last)
+                batch._task = types.SimpleNamespace(done=lambda: True)
+                raise queue.Empty
+            return super().get(block, timeout)
+
+    batch._queue = LateQueue()
     assert list(batch._results()) == [last]
 
 
 # With a real Stockfish.
-
-
-@pytest.fixture(scope="module")
-def stockfish() -> str:
-    return str(find_engine())
-
 
 # Of 4,000 positions that random moves led to, 88 had fewer than 4 lines after 300 nodes.
 FEW_LINES = [
@@ -757,73 +685,58 @@ FEW_LINES = [
 ]
 
 
-@pytest.mark.engine
-def test_too_few_lines_of_stockfish(stockfish: str) -> None:
-    """A mixture that has such an engine in it ended at one of these."""
-    found = []
-    for workers in (1, 2):
-        with EnginePool(stockfish, workers=workers) as pool:
-            found.append(pool.search(FEW_LINES, SearchLimit(nodes=300), 4))
-            assert found[-1] == pool.search(FEW_LINES, SearchLimit(nodes=600), 4)
-    assert all(len(result.lines) == 4 and result.nodes >= 600 for result in found[0])
-    assert found[0] == found[1]
-
-
-Undisturbed = Callable[[int], list[SearchResult]]
-
-
-@pytest.fixture(scope="module")
-def undisturbed(stockfish: str) -> Undisturbed:
+@functools.cache
+def undisturbed(nodes: int) -> list[SearchResult]:
     """Return the results of one engine, at a node limit."""
-
-    @functools.cache
-    def results(nodes: int) -> list[SearchResult]:
-        with EnginePool(stockfish, workers=1) as pool:
-            return pool.search(EPDS, SearchLimit(nodes=nodes), 2)
-
-    return results
+    with EnginePool(find_engine(), workers=1) as pool:
+        return pool.search(EPDS, SearchLimit(nodes=nodes), 2)
 
 
 @pytest.mark.engine
-def test_stockfish_any_size_and_order(stockfish: str, undisturbed: Undisturbed) -> None:
+def test_stockfish_answers_the_same_in_any_number_and_order() -> None:
     asked, depth = [*EPDS[:5], *FEW_LINES, MATE_IN_1, ONE_MOVE], SearchLimit(depth=6)
-    with EnginePool(stockfish, workers=1, options={"move overhead": 30, "Hash": 32}) as pool:
+    options = {"move overhead": 30, "Hash": 32}
+    with EnginePool(find_engine(), workers=1, options=options) as pool:
         assert pool.engine_id.endswith(" [Hash=32, Move Overhead=30]")
-    with EnginePool(stockfish, workers=1) as pool:
-        found = pool.search(asked, depth, 3)
-    assert {result.depth for result in found} == {6}
-    with EnginePool(stockfish, workers=3) as pool:
-        assert pool.search(asked[::-1], depth, 3)[::-1] == found
-        assert pool.search(EPDS[::-1], SearchLimit(nodes=3000), 2)[::-1] == undisturbed(3000)
-        assert pool.engine_id.startswith("Stockfish") and "[" not in pool.engine_id
+    found, few = [], []
+    for workers, order in ((1, 1), (3, -1)):
+        with EnginePool(find_engine(), workers=workers) as pool:
+            found.append(pool.search(asked[::order], depth, 3)[::order])
+            few += [pool.search(FEW_LINES, SearchLimit(nodes=nodes), 4) for nodes in (300, 600)]
+            if workers == 3:
+                assert pool.search(EPDS[::-1], SearchLimit(nodes=3000), 2)[::-1] == undisturbed(3000)
+            assert pool.engine_id.startswith("Stockfish") and "[" not in pool.engine_id
+    assert {result.depth for result in found[0]} == {6} and found[0] == found[1]
+    assert all(each == few[0] for each in few)
+    assert all(len(result.lines) == 4 and result.nodes >= 600 for result in few[0])
 
 
 @pytest.mark.engine
-def test_stockfish_lines_are_those_of_a_fixed_depth(stockfish: str, undisturbed: Undisturbed) -> None:
-    """An independent reading: python-chess's, of a search that ends with the iteration."""
-    with chess.engine.SimpleEngine.popen_uci(stockfish) as engine:
+def test_stockfish_gives_the_lines_of_a_fixed_depth_and_plays_what_it_answers_outside() -> None:
+    """An independent reading: python-chess's, of a search that ends with the iteration, and of a play."""
+    with EnginePool(find_engine(), workers=1) as pool:
+        played = pool.search(EPDS, LIMIT, 1, samples=1)
+    with chess.engine.SimpleEngine.popen_uci(find_engine()) as engine:
         engine.configure({"Threads": 1, "Hash": 16})
-        for epd, result in zip(EPDS, undisturbed(3000), strict=True):
-            infos = engine.analyse(
-                chess.Board(epd + " 0 1"),
-                chess.engine.Limit(depth=result.depth),
-                multipv=2,
-                game=object(),
-            )
+        for epd, result, answer in zip(EPDS, undisturbed(3000), played, strict=True):
+            board, limit = chess.Board(epd + " 0 1"), chess.engine.Limit(depth=result.depth)
+            infos = engine.analyse(board, limit, multipv=2, game=object())
             found = tuple(
                 Line(i["pv"][0].uci(), i["score"].relative.score(), i["score"].relative.mate()) for i in infos
             )
             assert result.lines == found, epd
             assert result.nodes >= 3000
+            move = engine.play(board, chess.engine.Limit(nodes=1000), game=object()).move
+            assert answer.played == ((move.uci(), 1),)
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.slow("deaths of a real engine; of others in test_faults_change_nothing")
-def test_stockfish_killed_or_stopped(number: int, stockfish: str, undisturbed: Undisturbed) -> None:
+@pytest.mark.slow("deaths of a real engine; of others in test_a_fault_is_cured_by_another_process")
+def test_stockfish_may_be_killed_or_stopped(number: int) -> None:
     results = undisturbed(60_000)
     hit: list[int] = []
-    with EnginePool(stockfish, workers=2, timeout_seconds=2) as pool:
+    with EnginePool(find_engine(), workers=2, timeout_seconds=2) as pool:
         pool.search(EPDS[:2], LIMIT, 2)  # both are running
 
         def on_result(epd: str, result: SearchResult) -> None:
@@ -840,9 +753,9 @@ def test_stockfish_killed_or_stopped(number: int, stockfish: str, undisturbed: U
 
 
 @pytest.mark.engine
-def test_stockfish_odd_positions(stockfish: str) -> None:
-    odd = [MATE_IN_1, ONE_MOVE, BARE_KINGS, "8/8/8/8/5k2/8/8/4K2Q w - -"]
-    with EnginePool(stockfish, workers=2) as pool:
+def test_stockfish_searches_odd_positions() -> None:
+    odd = [MATE_IN_1, ONE_MOVE, "8/8/8/8/8/5k2/8/4K3 w - -", "8/8/8/8/5k2/8/8/4K2Q w - -"]
+    with EnginePool(find_engine(), workers=2) as pool:
         for nodes in (1, 10, 1000, 30_000):  # mate in 1 reaches the greatest depth before 30,000
             results = pool.search(odd, SearchLimit(nodes=nodes), 2)
             assert [len(r.lines) for r in results] == [2, 1, 2, 2]
@@ -852,21 +765,3 @@ def test_stockfish_odd_positions(stockfish: str) -> None:
         assert [(line.move, line.mate) for line in mated[0].lines] == [("h7h8", -1), ("h7h6", -1)]
         timed = pool.search(EPDS[:2], SearchLimit(movetime_ms=20), 2)
         assert all(len(r.lines) == 2 for r in timed)
-
-
-@pytest.mark.engine
-@pytest.mark.slow("of another engine in test_no_process_outlives_python")
-def test_stockfish_does_not_outlive_python(stockfish: str) -> None:
-    check_orphans("search", 10**9, [stockfish])
-
-
-@pytest.mark.engine
-def test_stockfish_plays_what_it_answers_outside(stockfish: str) -> None:
-    """By python-chess's own protocol, one process for each search."""
-    with EnginePool(stockfish, workers=1) as pool:
-        results = pool.search(EPDS[:2], LIMIT, 1, samples=1)
-    for epd, result in zip(EPDS, results, strict=False):
-        with chess.engine.SimpleEngine.popen_uci(stockfish) as engine:
-            engine.configure({"Threads": 1, "Hash": 16})
-            move = engine.play(chess.Board(epd + " 0 1"), chess.engine.Limit(nodes=1000)).move
-        assert move is not None and result.played == ((move.uci(), 1),)
