@@ -3,93 +3,105 @@
 import contextlib
 import dataclasses
 import os
-import random
 import resource
 import shutil
-import signal
 import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
-from tests.chess.test_engine import started
+from tests.chess.test_engine import forked
+from tests.properties import examples
 
 LIMIT = SearchLimit(nodes=1000)
 RESULT = SearchResult((Line("e2e4", 31, None), Line("d2d4", -28, None)), 7, 1003)
-MATES = SearchResult((Line("e7e8q", None, 3), Line("a7a6", 0, None), Line("a7a5", None, -2)), 9, 5)
-
-
 PLAYED = dataclasses.replace(RESULT, played=(("d2d4", 13), ("e2e4", 7)))
-SHIPPED = Path(__file__).parents[2] / "precomp_games" / "commands" / "data" / "evaluations.sqlite"
+
+OF = [("A 1", "nodes=1000", 2), ("A 1", "depth=4", 1), ("B [x=1]", "nodes=1000", 2)]
+MOVES = st.permutations(["e2e4", "d2d4", "a7a6", "e7e8q"])
+SCORES = st.tuples(st.integers(-50_000, 50_000), st.none()) | st.tuples(
+    st.none(), st.integers(-10_000, -1) | st.integers(1, 10_000)
+)
 
 
-def drawn(rng: random.Random) -> SearchResult:
-    """Return a result of two lines, in two cases of three with what was played in so many searches."""
-    moves = rng.sample(["e2e4", "d2d4", "a7a6", "e7e8q"], 2)
-    scores = [(rng.randint(-50_000, 50_000), None), (None, rng.choice([-10_000, -2, 1, 3]))]
-    lines = tuple(Line(move, *rng.choice(scores)) for move in moves)
-    found = SearchResult(lines, rng.randint(0, 10_000), rng.randint(0, 10**17))
-    played = rng.choice([(), ((moves[0], 1),), ((moves[0], 4), (moves[1], 3))])
-    return dataclasses.replace(found, played=played)
+@st.composite
+def puts(draw):
+    """Return a key and a result, which may have what was played, and then need have no line of one asked."""
+    key = (*draw(st.sampled_from(OF)), draw(st.sampled_from("pqrs")))
+    moves = draw(MOVES)
+    played = tuple((move, draw(st.integers(1, 2))) for move in moves[: draw(st.integers(0, 2))])
+    least = 0 if played and key[2] == 1 else 1
+    lines = tuple(Line(move, *draw(SCORES)) for move in moves[: draw(st.integers(least, key[2]))])
+    return key, SearchResult(lines, draw(st.integers(0, 10_000)), draw(st.integers(0, 10**17)), played)
 
 
-def test_a_store_keeps_what_was_put_first(tmp_path: Path) -> None:
-    """Against a dictionary; also where it is opened again, and in copies, which keep no order."""
-    rng, epds = random.Random(1), [f"p{i}" for i in range(700)]  # more than a query takes
-    of = [("A 1", "nodes=1000", 2), ("A 1", "depth=4", 3), ("B [x=1]", "nodes=1000", 2)]
-    kept: dict[Any, SearchResult] = {}  # by key and samples, which are 0 for lines alone
-
-    def check(path: Path, **how: bool) -> None:
-        with EvaluationStore(path, **how) as store:
-            assert len(store) == sum(samples == 0 for *_, samples in kept)
-            assert store.engines() == ["A 1", "B [x=1]"]
-            for engine, limit, multipv in [*of, ("A 1", "nodes=1000", 3), ("C", "nodes=1000", 2)]:
-                for samples in (0, 1, 2, 7):
-                    keys = {epd: (engine, limit, multipv, epd, samples) for epd in epds}
-                    found = store.get_many(engine, SearchLimit.parse(limit), multipv, [*epds, "p1"], samples)
-                    assert found == {epd: kept[key] for epd, key in keys.items() if key in kept}
-
-    with EvaluationStore(tmp_path / "s.db") as store:
-        for _ in range(1000):
-            key, result = (*rng.choice(of), rng.choice(epds)), drawn(rng)
+@examples(80)
+@given(st.lists(puts() | st.sampled_from(["close", "kill", "copy"]), max_size=30))
+def test_a_store_keeps_what_was_put_first(tmp_path_factory, steps):
+    """Against a dictionary, wherever it is closed, killed or copied; and copies keep no order."""
+    folder = tmp_path_factory.mktemp("stores")
+    path, kept = folder / "0.db", {}  # by key and samples, which are 0 for lines alone
+    store = EvaluationStore(path)
+    for number, step in enumerate(steps, 1):
+        if isinstance(step, tuple):
+            key, result = step
             store.put(*key, result)
             lines = kept.setdefault((*key, 0), dataclasses.replace(result, played=()))
             if result.played:
                 first = dataclasses.replace(lines, played=result.played)
                 kept.setdefault((*key, result.samples), first)
-        store.export(tmp_path / "copy.db")
-    check(tmp_path / "s.db")
-    check(tmp_path / "copy.db", read_only=True)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.db", "s.db"]  # no journal is left
-    with EvaluationStore(":memory:") as other:
+            continue
+        before, path = path, folder / (path.name if step == "close" else f"{number}.db")
+        if step == "copy":
+            store.export(path)
+        elif step == "kill":  # what a process leaves that ends here
+            for file in folder.glob(f"{before.name}*"):
+                shutil.copy(file, folder / file.name.replace(before.name, path.name))
+        store.close()
+        assert not Path(f"{before}-wal").exists()
+        store = EvaluationStore(path)
+    asked = ["p", "q", "r", "s", "p", *map(str, range(700))]  # more than a query takes
+    assert len(store) == sum(samples == 0 for *_, samples in kept)
+    assert store.engines() == sorted({engine for engine, *_ in kept})
+    for of in [*OF, ("A 1", "nodes=1000", 3), ("C", "nodes=1000", 2)]:
+        for samples in range(5):
+            wanted = {epd: kept.get((*of, epd, samples)) for epd in "pqrs"}
+            found = {epd: each for epd, each in wanted.items() if each and (samples or each.lines)}
+            assert store.get_many(*of, asked, samples) == found
+    store.export(folder / "copy.db")
+    store.close()
+    with EvaluationStore(":memory:") as other, EvaluationStore(folder / "copy.db", read_only=True) as copy:
         for *key, samples in sorted(kept, reverse=True):
-            other.put(*key, kept[*key, samples])
-        other.export(tmp_path / "again.db")
-    assert (tmp_path / "again.db").read_bytes() == (tmp_path / "copy.db").read_bytes()
+            if samples or not any((*key, n) in kept for n in range(1, 5)):
+                other.put(*key, kept[*key, samples])
+        other.export(folder / "again.db")
+        copy.export(folder / "third.db")
+    assert len({(folder / f"{name}.db").read_bytes() for name in ("copy", "again", "third")}) == 1
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("multipv", "changes"),
     [
-        {"lines": MATES.lines},  # three, of two that were asked for
-        {"depth": 10_001},
-        {"played": (("d2d4", 1), ("d2d4", 1))},
-        {"played": (("d2d9", 1),)},
+        (1, {}),  # two lines, of one that was asked for
+        (2, {"lines": ()}),  # a move without a line, of a search for two
+        (2, {"depth": 10_001}),
+        (2, {"played": (("d2d4", 1), ("d2d4", 1))}),
+        (2, {"played": (("d2d9", 1),)}),
     ],
 )
-def test_results_that_could_not_be_read_back(changes: dict[str, object]) -> None:
+def test_results_that_could_not_be_read_back_are_refused(multipv, changes):
     with EvaluationStore(":memory:") as store:
         with pytest.raises(ValueError, match="expected a search result"):
-            store.put("A", LIMIT, 2, "p", dataclasses.replace(PLAYED, **changes))
+            store.put("A", LIMIT, multipv, "p", dataclasses.replace(PLAYED, **changes))
         assert len(store) == 0 and store  # not false for being empty
 
 
-def test_lines_that_are_none() -> None:
+def test_lines_that_are_none_are_refused():
     absurd = [(50_001, None), (-50_001, None), (None, 10_001), (None, -(10**9))]
     for cp, mate in [(1.5, None), (1, 1), (None, None), (None, 0), *absurd]:
         with pytest.raises(ValueError, match=r"Line\(\): expected"):
@@ -98,27 +110,9 @@ def test_lines_that_are_none() -> None:
         Line("e2e9", 1, None)
 
 
-def test_a_store_from_before_moves_were_kept(tmp_path: Path) -> None:
-    with EvaluationStore(SHIPPED, read_only=True) as store:
-        (engine,) = store.engines()
-        epd, multipv, limit = store._db.execute(
-            "SELECT epd, multipv, budgets.name FROM searches JOIN budgets ON budgets.id = budget"
-        ).fetchone()
-        before = store.get_many(engine, limit, multipv, [epd])
-        assert list(before) == [epd]
-        assert store.get_many(engine, limit, multipv, [epd], samples=1) == {}
+def test_what_earlier_versions_kept_besides_is_ignored(tmp_path):
+    """They wrote the lines of a search on its way, and those that it reported last."""
     path = tmp_path / "old.db"
-    shutil.copy(SHIPPED, path)
-    with EvaluationStore(path) as store:
-        result = dataclasses.replace(before[epd], played=((before[epd].lines[0].move, 1),))
-        store.put(engine, limit, multipv, epd, result)
-        assert store.get_many(engine, limit, multipv, [epd]) == before
-        assert store.get_many(engine, limit, multipv, [epd], 1) == {epd: result}
-
-
-def test_a_store_that_keeps_more_than_is_read(tmp_path: Path) -> None:
-    """Earlier versions wrote the lines of a search on its way, and those that it reported last."""
-    path, copy = tmp_path / "old.db", tmp_path / "copy.db"
     with EvaluationStore(path) as store:
         store.put("A", LIMIT, 2, "p", PLAYED)
         store._db.execute("UPDATE plays SET last = 'a7a6:0 a7a5:#-2'")
@@ -128,92 +122,68 @@ def test_a_store_that_keeps_more_than_is_read(tmp_path: Path) -> None:
             " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID"
         )
         store._db.execute("INSERT INTO iterations VALUES (1, 1, 2, 'p', '1 56 e2e4:31 d2d4:-28')")
-    for each, how in ((path, {"read_only": True}), (path, {})):
-        with EvaluationStore(each, **how) as store:
+    for read_only in (True, False):
+        with EvaluationStore(path, read_only) as store:
             assert store.get_many("A", LIMIT, 2, ["p"], 20) == {"p": PLAYED}
-            assert store.get_many("A", LIMIT, 2, ["p"]) == {"p": RESULT}
-    with EvaluationStore(path) as store:
-        store.put("A", LIMIT, 2, "q", PLAYED)
-        store.export(copy)
-    with EvaluationStore(copy, read_only=True) as store:
-        assert store.get_many("A", LIMIT, 2, ["p", "q"], 20) == {"p": PLAYED, "q": PLAYED}
+            store.export(tmp_path / "copy.db")
+        with EvaluationStore(tmp_path / "copy.db") as copy:
+            copy.put("A", LIMIT, 2, "q", PLAYED)
+            assert copy.get_many("A", LIMIT, 2, ["p", "q"], 20) == {"p": PLAYED, "q": PLAYED}
+
+
+BAD_LINES = (
+    *("", "e2e4", "e2e4:1 ", "e2e4:+1", "e2e4:01", "e2e4:#0", "e2e9:1", "e2e4:1.5", "e2e4:\u0661"),
+    *("e2e4:1 e2e4:2", "e2e4:1 d2d4:1 c2c4:1", b"e2e4:1"),
+)
+BAD_PLAYED = ("", "d2d4:19", "d2d4:20 ", "d2d4:10 d2d4:10", b"d2d4:20")
 
 
 @pytest.mark.parametrize(
-    ("column", "texts"),
-    [
-        (
-            "lines",
-            ["", "e2e4", "e2e4:1 ", "e2e4:+1", "e2e4:01", "e2e4:#0", "e2e9:1", "e2e4:1.5", "e2e4:\u0661"],
-        ),
-        ("lines", ["e2e4:1 e2e4:2", "e2e4:1 d2d4:1 c2c4:1", b"e2e4:1"]),
-        ("played", ["", "d2d4:19", "d2d4:20 ", "d2d4:10 d2d4:10", b"d2d4:20"]),
-    ],
+    ("change", "texts"), [("searches SET lines", BAD_LINES), ("plays SET played", BAD_PLAYED)]
 )
-def test_damaged_rows(column: str, texts: list[object]) -> None:
-    table = "searches" if column == "lines" else "plays"
+def test_damaged_rows_are_refused_and_others_read(change, texts):
     with EvaluationStore(":memory:") as store:
         for epd in ("p", "q"):
             store.put("A", LIMIT, 2, epd, PLAYED)
         for text in texts:
-            store._db.execute(f"UPDATE {table} SET {column} = ? WHERE epd = 'q'", (text,))
+            store._db.execute(f"UPDATE {change} = ? WHERE epd = 'q'", (text,))
             assert store.get_many("A", LIMIT, 2, ["p"], 20) == {"p": PLAYED}
-            if table != "searches":
+            if texts is BAD_PLAYED:
                 assert store.get_many("A", LIMIT, 2, ["q"]) == {"q": RESULT}
             with pytest.raises(StoreError, match=r"expected a search in .* for 'q', got .* damaged"):
                 store.get_many("A", LIMIT, 2, ["p", "q"], 20)
 
 
-def test_a_move_without_a_line() -> None:
-    """It is there for whoever asks what was played, and for nobody else; before its like or after."""
-    alone = SearchResult((), 3, 30, (("e2e4", 1),))
-    lines = SearchResult((Line("d2d4", 5, None),), 3, 30, (("d2d4", 1), ("e2e4", 1)))
-    for first, then in ((alone, lines), (lines, alone)):
-        with EvaluationStore(":memory:") as store:
-            store.put("A", LIMIT, 1, "p", first)
-            store.put("A", LIMIT, 1, "p", then)
-            assert store.get_many("A", LIMIT, 1, ["p"]) == (
-                {"p": SearchResult(lines.lines, 3, 30)} if first is lines else {}
-            )
-            for each in (alone, lines):
-                found = store.get_many("A", LIMIT, 1, ["p"], each.samples)["p"]
-                assert found.played == each.played
-            with pytest.raises(ValueError, match="expected a search result"):
-                store.put("A", LIMIT, 2, "p", alone)
+def test_no_put_that_has_returned_is_lost_where_one_of_two_processes_is_killed(tmp_path):
+    """Both create the file."""
+    path = tmp_path / "s.db"
 
+    def put(tell, name, count):
+        store = EvaluationStore(path)
+        for i in range(count):
+            store.put("A", "nodes=5", 1, f"{name}{i}", SearchResult((Line("e2e4", i % 100, None),), 1, i))
+            tell(i)
 
-PUTS = """
-import sys
-from precomp_games.chess.engines.searches import Line, SearchResult
-from precomp_games.chess.engines.store import EvaluationStore
-store = EvaluationStore(sys.argv[1])
-for i in range(10**9):
-    store.put("A", "nodes=5", 1, f"{sys.argv[2]}{i}", SearchResult((Line("e2e4", i, None),), 1, i))
-    print(i, flush=True)
-"""
-
-
-def test_two_processes_at_once_of_which_one_is_killed(tmp_path: Path) -> None:
-    """Both create the file, and no put that has returned is lost."""
-    path = str(tmp_path / "s.db")
-    killed, other = started(PUTS, path, "a"), started(PUTS.replace("10**9", "100"), path, "b")
-    first = [killed.stdout.readline() for _ in range(100)]
-    os.kill(killed.pid, signal.SIGKILL)
-    rest, error = killed.communicate(timeout=60)
-    last = int([*first, *rest.splitlines()][-1])
-    out, err = other.communicate(timeout=60)
-    assert (error, other.returncode, err, len(out.split())) == ("", 0, "", 100)
+    (killed, first), (other, second) = forked(put, "a", 10**9), forked(put, "b", 100)
+    told = [first.recv() for _ in range(100)]
+    killed.kill()
+    with contextlib.suppress(EOFError):
+        while True:
+            told.append(first.recv())
+    assert [second.recv() for _ in range(100)] == list(range(100))
+    other.join()
+    killed.join()
     with EvaluationStore(path) as store:
-        for name, count in (("a", last + 1), ("b", 100)):
+        for name, count in (("a", len(told)), ("b", 100)):
             found = store.get_many("A", "nodes=5", 1, [f"{name}{i}" for i in range(count)])
             assert [found[f"{name}{i}"].nodes for i in range(count)] == list(range(count))
         assert store.engines() == ["A"]
 
 
-def test_threads() -> None:
+def test_threads_may_share_a_store():
     with EvaluationStore(":memory:") as store, ThreadPoolExecutor(4) as threads:
 
-        def work(name: str) -> None:
+        def work(name):
             for i in range(50):
                 store.put(name, LIMIT, 2, f"p{i}", RESULT)
                 assert store.get_many(name, LIMIT, 2, [f"p{i}"])
@@ -222,21 +192,15 @@ def test_threads() -> None:
         assert len(store) == 200
 
 
-def test_what_is_no_store_is_left_alone(tmp_path: Path) -> None:
-    text, other = tmp_path / "notes.txt", tmp_path / "other.db"
-    text.write_text("Dear diary, " * 200)
-    with contextlib.closing(sqlite3.connect(other)) as db:
-        db.execute("CREATE TABLE t (a)")
-    for path, told in ((text, "not a database: the file is"), (other, "another program")):
-        before = path.read_bytes()
-        with pytest.raises(StoreError, match=rf"EvaluationStore\(\): .*{told}"):
-            EvaluationStore(path)
-        assert path.read_bytes() == before
-
-
-def test_paths_of_no_store(tmp_path: Path) -> None:
+def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty.db").touch()
+    (tmp_path / "notes.txt").write_text("Dear diary, " * 200)
+    for name, statement in (("other.db", "CREATE TABLE t (a)"), ("new.db", "PRAGMA user_version = 2")):
+        if name == "new.db":
+            EvaluationStore(tmp_path / name).close()
+        with contextlib.closing(sqlite3.connect(tmp_path / name)) as db:
+            db.execute(statement)
     for name, modes, told in (
         ("no/s.db", (False, True), "directory does not exist"),
         (".", (False, True), "it is a directory or a device"),
@@ -245,77 +209,62 @@ def test_paths_of_no_store(tmp_path: Path) -> None:
         ("pipe", (False, True), "it is a directory or a device, which keeps nothing: name a file"),
         (os.devnull, (False, True), "it is a directory or a device"),
         ("empty.db", (True,), "got an empty file"),
+        ("notes.txt", (False, True), "not a database: the file is"),
+        ("other.db", (False, True), "another program"),
+        ("new.db", (False, True), "schema version 1, got version 2"),
     ):
+        path = tmp_path / name
+        before = path.is_file() and path.read_bytes()
         for read_only in modes:
-            with pytest.raises(StoreError, match=told):
-                EvaluationStore(tmp_path / name, read_only)
+            with pytest.raises(StoreError, match=rf"EvaluationStore\(\): .*{told}"):
+                EvaluationStore(path, read_only)
+        assert (path.is_file() and path.read_bytes()) == before
     with EvaluationStore(tmp_path / "empty.db") as store:  # what a killed creation leaves
         assert len(store) == 0
 
 
-def test_other_version(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    EvaluationStore(path).close()
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 2")
-    for read_only in (False, True):
-        with pytest.raises(StoreError, match="schema version 1, got version 2"):
-            EvaluationStore(path, read_only=read_only)
-
-
-def test_damaged_file(tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(tmp_path):
     path = tmp_path / "s.db"
     with EvaluationStore(path) as store:
         for i in range(500):
             store.put("A", LIMIT, 2, f"p{i}", RESULT)
-    data = bytearray(path.read_bytes())
-    data[4096:] = b"\xa5" * (len(data) - 4096)  # all pages but the first
-    path.write_bytes(data)
-    with (
-        pytest.raises(StoreError, match=r"damaged: move it away|restore a copy"),
-        EvaluationStore(path) as store,
-    ):
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\xa5" * (len(data) - 4096))  # all pages but the first
+    damaged = pytest.raises(StoreError, match=r"damaged: move it away|restore a copy")
+    with damaged, EvaluationStore(path) as store:
         store.get_many("A", LIMIT, 2, [f"p{i}" for i in range(500)])
-    path.write_bytes(path.read_bytes()[:50])
+    path.write_bytes(data[:50])
     with pytest.raises(StoreError):
         EvaluationStore(path)
 
 
-@contextlib.contextmanager
-def full_disk(store: EvaluationStore, how: str) -> Iterator[None]:
-    """No more than a few pages can be written."""
-    if how == "pages":
-        store._db.execute("PRAGMA max_page_count = 12")
-        yield
-        return
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
 @pytest.mark.parametrize("how", ["pages", "file size"])
-def test_disk_full(tmp_path: Path, how: str) -> None:
+def test_a_full_disk_costs_nothing_that_is_stored(tmp_path, how):
     with EvaluationStore(tmp_path / "s.db") as store:
         store.put("A", LIMIT, 2, "p", RESULT)
-        stored = ["p"]
-        with full_disk(store, how):
-            with pytest.raises(StoreError, match=r"put\(\): .*(full|disk i/o).*: free disk space"):
-                for i in range(10000):
-                    store.put("A", LIMIT, 2, f"p{i}", RESULT)
-                    stored.append(f"p{i}")
-            with pytest.raises(StoreError, match="free disk space"):  # a new engine needs a transaction
-                for i in range(10000):
-                    store.put("B", LIMIT, 2, f"p{i}", RESULT)
+        stored, limits = ["p"], resource.getrlimit(resource.RLIMIT_FSIZE)
+        if how == "pages":
+            store._db.execute("PRAGMA max_page_count = 12")
+        else:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+        try:
+            for engine in "AB":  # a new engine needs a transaction
+                with pytest.raises(StoreError, match=r"put\(\): .*(full|disk i/o).*: free disk space"):
+                    for i in range(10000):
+                        store.put(engine, LIMIT, 2, f"p{i}", RESULT)
+                        stored += [f"p{i}"] if engine == "A" else []
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert set(store.get_many("A", LIMIT, 2, [*stored, "other"])) == set(stored)
 
 
-def test_read_only(tmp_path: Path) -> None:
+def test_a_store_is_read_where_nothing_may_be_written(tmp_path):
     path = tmp_path / "s.db"
     with EvaluationStore(path) as store:
         store.put("A", LIMIT, 2, "p", RESULT)
+        with EvaluationStore(path, read_only=True) as reader:  # the row stands in the journal
+            store.put("A", LIMIT, 2, "q", RESULT)
+            assert len(reader) == 2
     path.chmod(0o444)
     tmp_path.chmod(0o555)
     try:
@@ -323,7 +272,7 @@ def test_read_only(tmp_path: Path) -> None:
             assert store.get_many("A", LIMIT, 2, ["p"]) == {"p": RESULT}
             assert store.engines() == ["A"]
             with pytest.raises(StoreError, match="opened read-only"):
-                store.put("A", LIMIT, 2, "q", RESULT)
+                store.put("A", LIMIT, 2, "r", RESULT)
         if os.geteuid() != 0:
             with pytest.raises(StoreError, match="check the permissions"):
                 EvaluationStore(path)
@@ -334,17 +283,7 @@ def test_read_only(tmp_path: Path) -> None:
         EvaluationStore(":memory:", read_only=True)
 
 
-def test_read_only_while_another_writes(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    with EvaluationStore(path) as store:
-        store.put("A", LIMIT, 2, "p", RESULT)
-        with EvaluationStore(path, read_only=True) as reader:  # the row stands in the journal
-            assert len(reader) == 1
-            store.put("A", LIMIT, 2, "q", RESULT)
-            assert len(reader) == 2
-
-
-def test_a_store_that_another_process_holds_is_waited_for(tmp_path: Path) -> None:
+def test_a_store_that_another_process_holds_is_waited_for(tmp_path):
     with EvaluationStore(tmp_path / "s.db") as store, ThreadPoolExecutor(1) as beside:
         with contextlib.closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -355,55 +294,39 @@ def test_a_store_that_another_process_holds_is_waited_for(tmp_path: Path) -> Non
         assert len(store) == 1
 
 
-def test_keys_that_are_none(tmp_path: Path) -> None:
-    with EvaluationStore(":memory:") as store:
-        store.put("A", LIMIT, 2, "p", RESULT)
-        for engine, epd in (("", "p"), ("A", "")):
-            with pytest.raises(ValueError, match="to be text, got ''"):
-                store.put(engine, LIMIT, 2, epd, RESULT)
-        for key in (
-            (1, LIMIT, 2, "p"),
-            ("A", "nodes=010", 2, "p"),
-            ("A", LIMIT, 10**30, "p"),
-            ("A", LIMIT, 2),
-            7,
-        ):
-            with pytest.raises(ValueError, match=r"^EvaluationStore.export\(\): expected"):
-                store.export(tmp_path / "copy.db", keys=[("A", LIMIT, 2, "p"), key])
-        assert not list(tmp_path.iterdir())
-        store.export(tmp_path / "copy.db", keys=[["A", LIMIT, 2, "p"]])
-
-
-def test_closed() -> None:
+def test_keys_that_are_none_are_refused_and_closed_stores(tmp_path):
     store = EvaluationStore(":memory:")
+    store.put("A", LIMIT, 2, "p", RESULT)
+    for engine, epd in (("", "p"), ("A", "")):
+        with pytest.raises(ValueError, match="to be text, got ''"):
+            store.put(engine, LIMIT, 2, epd, RESULT)
+    for key in ((1, LIMIT, 2, "p"), ("A", "nodes=010", 2, "p"), ("A", LIMIT, 10**30, "p"), ("A", LIMIT), 7):
+        with pytest.raises(ValueError, match=r"^EvaluationStore.export\(\): expected"):
+            store.export(tmp_path / "copy.db", keys=[("A", LIMIT, 2, "p"), key])
+    assert not list(tmp_path.iterdir())
     store.close()
     store.close()
-    with pytest.raises(StoreError, match="got a closed one"):
-        store.put("A", LIMIT, 2, "p", RESULT)
-    with pytest.raises(StoreError, match="got a closed one"):
-        len(store)
+    for use in (lambda: store.put("A", LIMIT, 2, "p", RESULT), store.__len__):
+        with pytest.raises(StoreError, match="got a closed one"):
+            use()
 
 
-def test_export(tmp_path: Path) -> None:
+def test_a_copy_has_the_keys_that_are_named(tmp_path):
     source, copy = tmp_path / "s.db", tmp_path / "copy.db"
     with EvaluationStore(source) as store:
         for engine in "BA":
             for i in range(10):
                 store.put(engine, LIMIT, 2, f"p{i}", PLAYED)
-        store.export(copy, keys=[("A", LIMIT, 2, "p1"), ("A", "nodes=1000", 2, "p9")])
-        with EvaluationStore(copy, read_only=True) as reader:
+        store.export(copy, keys=[["A", LIMIT, 2, "p1"], ("A", "nodes=1000", 2, "p9")])
+        with EvaluationStore(copy) as reader:
             assert (len(reader), reader.engines()) == (2, ["A"])
             assert reader.get_many("A", LIMIT, 2, ["p1", "p2"], 20) == {"p1": PLAYED}
-            reader.export(tmp_path / "again.db")
         before = copy.read_bytes()
-        assert (tmp_path / "again.db").read_bytes() == before
-        with pytest.raises(StoreError, match="got 1 of 2 that are not"):
-            store.export(copy, keys=[("A", LIMIT, 2, "p1"), ("A", LIMIT, 2, "none")])
+        for path, keys, told in (
+            (copy, [("A", LIMIT, 2, "p1"), ("A", LIMIT, 2, "none")], "got 1 of 2 that are not"),
+            (source, None, "no store is open on"),
+            (tmp_path / "no" / "x.db", None, "expected to write"),
+        ):
+            with pytest.raises(StoreError, match=told):
+                store.export(path, keys)
         assert copy.read_bytes() == before
-        with pytest.raises(StoreError, match="no store is open on"):
-            store.export(source)
-        with pytest.raises(StoreError, match="expected to write"):
-            store.export(tmp_path / "no" / "x.db")
-    with EvaluationStore(copy) as writable:  # an exported store can be gone on with
-        writable.put("A", LIMIT, 2, "new", RESULT)
-        assert len(writable) == 3
