@@ -20,12 +20,14 @@ from tests.chess.test_engine import FAKE
 from tests.oracles.chess_books import book_of
 from tests.oracles.games import last
 
+E4 = ("position startpos moves e2e4", "go")
+POSITION = ("position startpos", "go")
 
-def told(*commands, book=None, policy=last, seed=1):
+
+def told(*commands, book=None, policy=last, player=None):
     """Return the engine's lines in reply to these commands."""
-    lines = []
-    known = uci_book(book) if book else None
-    UciEngine(PolicyPlayer(policy, "last", seed), known, say=lines.append, seed=seed).run(commands)
+    lines, player = [], player or PolicyPlayer(policy, "last", 1)
+    UciEngine(player, uci_book(book) if book else None, say=lines.append, seed=1).run(commands)
     return lines
 
 
@@ -50,12 +52,11 @@ class Talk:
         for line in lines:
             self.sent.put(line)
 
-    def hear(self, start, seconds=20.0):
+    def hear(self, start):
         """Return the next line that starts so; those before it are dropped."""
-        while True:
-            line = self.said.get(timeout=seconds)
-            if line.startswith(start):
-                return line
+        while not (line := self.said.get(timeout=20.0)).startswith(start):
+            pass
+        return line
 
     def end(self):
         self.send(None)
@@ -74,21 +75,17 @@ def test_it_introduces_itself():
     assert "option name OwnBook type check default true" in lines
 
 
-def test_the_book_and_then_the_policy():
-    book = book_of("| e2e4", "e2e4 e7e5 | g1f3")
-    assert told("position startpos", "go", book=book) == ["info string book: e4", "bestmove e2e4"]
-    line = ("position startpos moves e2e4 e7e5", "go movetime 5")
-    assert told(*line, book=book)[-1] == "bestmove g1f3"
-    assert told("position startpos moves e2e4 c7c5", "go", book=book) == [by_policy("e2e4", "c7c5")]
-    assert told("setoption name OwnBook value false", *line, book=book) == [by_policy("e2e4", "e7e5")]
-
-
 def test_a_book_answers_by_history_and_a_polyglot_file_by_position(tmp_path):
-    book = book_of("g1f3 d7d5 d2d4 g8f6 | c2c4", "| g1f3", "g1f3 d7d5 | d2d4")
+    book, path = book_of("g1f3 d7d5 d2d4 g8f6 | c2c4", "| g1f3", "g1f3 d7d5 | d2d4"), tmp_path / "book.bin"
+    assert told(*POSITION, book=book) == ["info string book: Nf3", "bestmove g1f3"]
+    line = ("position startpos moves g1f3 d7d5", "go movetime 5")
+    assert told(*line, book=book)[-1] == "bestmove d2d4"
+    assert told(*E4, book=book) == [by_policy("e2e4")]
+    assert told("setoption name OwnBook value false", *line, book=book) == [by_policy("g1f3", "d7d5")]
     other = ("position startpos moves d2d4 d7d5 g1f3 g8f6", "go")
     assert told(*other, book=book) == [by_policy("d2d4", "d7d5", "g1f3", "g8f6")]
-    write_polyglot(book, tmp_path / "book.bin")
-    assert told(*other, book=str(tmp_path / "book.bin"))[-1] == "bestmove c2c4"
+    write_polyglot(book, path)
+    assert told(*other, book=str(path))[-1] == "bestmove c2c4"
     fen = chess.Board().fen().replace("KQkq", "-")  # another start
     assert not told(f"position fen {fen}", "go", book=book)[0].startswith("info string book")
 
@@ -99,28 +96,27 @@ def test_a_polyglot_file_that_is_not_sorted_is_read_all_the_same(tmp_path, caplo
     write_polyglot(book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | b1c3"), path)
     data = path.read_bytes()
     path.write_bytes(b"".join(data[place : place + 16] for place in range(len(data) - 16, -1, -16)))
-    commands = ("position startpos", "go", "position startpos moves e2e4 c7c5", "go")
+    commands = (*POSITION, "position startpos moves e2e4 c7c5", "go")
     assert told(*commands, book=str(path))[1::2] == ["bestmove e2e4", "bestmove b1c3"]
     assert "2 entries not sorted by their keys" in caplog.text and caplog.text.count("\n") == 1
-    (tmp_path / "empty.bin").write_bytes(b"")  # as is written of a book without positions
-    assert told(*commands[:2], book=str(tmp_path / "empty.bin")) == [by_policy()]
 
 
-def test_polyglot_files_that_are_none(tmp_path):
-    (tmp_path / "odd.bin").write_bytes(b"x" * 17)
-    with pytest.raises(ValueError, match="expected a Polyglot book"):
-        uci_book(str(tmp_path / "odd.bin"))
+def test_polyglot_files_that_are_none_are_refused_and_empty_ones_taken(tmp_path):
+    path = tmp_path / "book.bin"
     with pytest.raises(OSError):
-        uci_book(str(tmp_path / "none.bin"))
-    (tmp_path / "nonsense.bin").write_bytes(bytes(range(256)) * 16)
-    assert uci_book(str(tmp_path / "nonsense.bin"))(chess.Board()) == {}
+        uci_book(str(path))
+    path.write_bytes(b"x" * 17)
+    with pytest.raises(ValueError, match="expected a Polyglot book"):
+        uci_book(str(path))
+    for data in (b"", bytes(range(256)) * 16):  # as is written of a book without positions, and nonsense
+        path.write_bytes(data)
+        assert uci_book(str(path))(chess.Board()) == {}
 
 
 def test_draws_from_a_mixed_book_follow_its_probabilities_the_seed_and_searchmoves():
     book = book_of("| e2e4 d2d4")
-    commands = ("position startpos", "go") * 200
-    first = [line for line in told(*commands, book=book) if line.startswith("best")]
-    assert first == [line for line in told(*commands, book=book) if line.startswith("best")]
+    first = [line for line in told(*POSITION * 200, book=book) if line.startswith("best")]
+    assert first == [line for line in told(*POSITION * 200, book=book) if line.startswith("best")]
     assert 60 < first.count("bestmove e2e4") < 140 and len(first) == 200
     lines = told(*("position startpos", "go searchmoves d2d4") * 5, book=book)
     assert {line for line in lines if line.startswith("best")} == {"bestmove d2d4"}
@@ -158,7 +154,7 @@ def test_the_next_go_may_come_as_soon_as_an_answer_is_heard():
 
 
 @pytest.mark.parametrize("command", ["nonsense", "setoption", "setoption name OwnBook value perhaps"])
-def test_what_is_no_uci_is_told_and_passed_over(command):
+def test_what_is_no_uci_is_reported_and_passed_over(command):
     lines = told("position startpos moves e2e4", command, "go")
     assert lines[0].startswith("info string error: ") and len(lines[0]) < 400
     assert lines[1:] == [by_policy("e2e4")]
@@ -177,38 +173,31 @@ class Recorder(Player):
         move = next(board.generate_castling_moves(), None) or next(iter(board.legal_moves))
         say(f"bestmove {board.uci(move, chess960=True)}")
 
-    def command(self, line):
-        """Nothing is under way."""
-
 
 def asked(*commands, options=(), book=None):
     """Return a player's questions after these commands, and the engine's lines."""
-    player, lines = Recorder(*options), []
-    UciEngine(player, uci_book(book) if book else None, say=lines.append, seed=1).run(commands)
+    player = Recorder(*options)
+    lines = told(*commands, book=book, player=player)
     return player.asked, lines
 
 
-_CHESS960 = ("option name Hash type spin", "option name UCI_Chess960 type check default false")
-_ROOKS = "r3k2r/p6p/8/8/8/8/P6P/R3K2R {} KQkq - 0 1"
-_PAWN = "8/P6k/8/8/8/8/p6K/8 {} - - 0 1"
+CHESS960 = ("option name Hash type spin", "option name UCI_Chess960 type check default false")
+ROOKS = "r3k2r/p6p/8/8/8/8/P6P/R3K2R {} KQkq - 0 1"
+WHITE_ROOKS = ROOKS.format("w")
+PAWN = "8/P6k/8/8/8/8/p6K/8 {} - - 0 1"
 
 
 @pytest.mark.parametrize(
     ("given", "written", "plain"),
     [
-        *(
-            (_ROOKS.format(side), king + rook, king + castled)
-            for side, king, rook, castled in (
-                ("w", "e1", "h1", "g1"),
-                ("w", "e1", "a1", "c1"),
-                ("b", "e8", "h8", "g8"),
-                ("b", "e8", "a8", "c8"),
-            )
-        ),
-        (_ROOKS.format("w"), "E1H1 e8A8", "e1g1 e8c8"),
-        (_ROOKS.format("w"), "E1G1", "e1g1"),
-        (_PAWN.format("w"), "a7a8Q", "a7a8q"),
-        (_PAWN.format("b"), "A2a1N", "a2a1n"),
+        (WHITE_ROOKS, "e1h1", "e1g1"),
+        (WHITE_ROOKS, "e1a1", "e1c1"),
+        (ROOKS.format("b"), "e8h8", "e8g8"),
+        (ROOKS.format("b"), "e8a8", "e8c8"),
+        (WHITE_ROOKS, "E1H1 e8A8", "e1g1 e8c8"),
+        (WHITE_ROOKS, "E1G1", "e1g1"),
+        (PAWN.format("w"), "a7a8Q", "a7a8q"),
+        (PAWN.format("b"), "A2a1N", "a2a1n"),
         # What goes from e1 to h1 is no castling where the king is elsewhere.
         ("3k4/8/8/8/8/8/3K4/4R3 w - - 0 1", "e1h1", "e1h1"),
         (chess.STARTING_FEN, "e2E4 E7e5", "e2e4 e7e5"),
@@ -220,60 +209,77 @@ def test_a_player_is_handed_our_own_moves(given, written, plain):
     assert asked(*command)[0] == [(f"fen {given} moves {plain}", "go")]
     other = ("setoption name UCI_Chess960 value true", *command, "setoption name UCI_Chess960 value false")
     taken = written.lower().replace("e1g1", "e1h1")
-    sent, _ = asked(*other, *command, options=_CHESS960)
+    sent, _ = asked(*other, *command, options=CHESS960)
     assert sent == [(f"fen {given} moves {each}", "go") for each in (taken, plain)]
     assert asked(*other)[0] == [(f"fen {given} moves {plain}", "go")]  # of a player who does not offer it
 
 
-@pytest.mark.parametrize("line", ["startpos", "startpos moves", "startpos moves e2e4"])
-def test_the_start_is_handed_on_as_such(line):
-    assert asked(f"position {line}", "go")[0] == [(line.removesuffix(" moves"), "go")]
+@pytest.mark.parametrize(
+    ("given", "handed"),
+    [
+        *((text, text) for text in ("startpos", "startpos moves e2e4")),
+        ("startpos moves", "startpos"),
+        # What a FEN cannot have is dropped, and counters are added.
+        ("fen 4k3/8/8/8/8/8/4P3/4K3 w - -", "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"),
+        ("fen 4k3/8/8/8/8/8/4P3/4K3 w", "fen 4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"),
+        ("fen 4k3/8/8/8/8/8/8/4K2R w KQkq - 3 9", "fen 4k3/8/8/8/8/8/8/4K2R w K - 3 9"),  # without rooks
+        ("fen 4k3/8/8/8/8/8/8/7K w KQkq - 0 1", "fen 4k3/8/8/8/8/8/8/7K w - - 0 1"),
+        ("fen r3k2r/8/8/8/8/8/4K3/R6R b KQkq - 0 1", "fen r3k2r/8/8/8/8/8/4K3/R6R b kq - 0 1"),
+        (
+            "fen 4k3/8/8/8/4P3/8/8/4K3 w - e3 0 1",
+            "fen 4k3/8/8/8/4P3/8/8/4K3 w - - 0 1",
+        ),  # nothing moved there
+        (f"fen {WHITE_ROOKS.replace('KQkq', 'HAha')}", f"fen {WHITE_ROOKS}"),
+    ],
+)
+def test_a_start_is_handed_on_as_the_rules_have_it(given, handed):
+    assert asked(f"position {given}", "go")[0] == [(handed, "go")]
 
 
 def test_moves_to_search_and_answers_are_written_as_the_board_writes_them():
-    castling = f"position fen {_ROOKS.format('w')}"
+    castling = f"position fen {WHITE_ROOKS}"
     sent, lines = asked(castling, "go searchmoves e1h1 A2A3 nodes 5")
     assert sent[0][1] == "go searchmoves e1g1 a2a3 nodes 5" and lines == ["bestmove e1g1"]
-    sent, lines = asked("setoption name uci_chess960 value true", castling, "go", options=_CHESS960)
+    sent, lines = asked("setoption name uci_chess960 value true", castling, "go", options=CHESS960)
     assert lines == ["bestmove e1h1"]
     book = book_of("e2e4 e7e5 g1f3 g8f6 f1c4 f8c5 | e1g1")
     line = "position startpos moves e2e4 e7e5 g1f3 g8f6 f1c4 f8c5"
     for value, answer in (("false", "e1g1"), ("true", "e1h1")):
         commands = (f"setoption name UCI_Chess960 value {value}", line, "go searchmoves e1g1")
-        assert asked(*commands, options=_CHESS960, book=book)[1][-1] == f"bestmove {answer}"
+        assert asked(*commands, options=CHESS960, book=book)[1][-1] == f"bestmove {answer}"
 
 
-_FISCHER = "1r3k1r/p6p/8/8/8/8/P6P/1R3K1R w HBhb - 2 9"
+FISCHER = "1r3k1r/p6p/8/8/8/8/P6P/1R3K1R w HBhb - 2 9"
 
 
 @pytest.mark.parametrize(
     "position",
     [
-        "position",
-        "position nonsense",
-        "position moves e2e4",
-        "position startpos e2e4",
-        "position fen",
-        "position fen 8/8/8/8/8/8/8/8 w - - 0 1",  # no king
-        "position fen 4k3/8/8/8/8/8/8/8 w - - 0 1",
-        "position fen " + "x" * 100_000,
-        "position fen 4k3/8/8/8/8/8/4R3/4K3 w - - 0 1",  # black could be taken
-        "position fen 4k2R/8/8/8/8/8/8/r3K3 w - - 0 1",  # both in check
-        f"position fen {_FISCHER}",
-        "position fen 4k3/8/8/8/8/8/8/R4K1R w KQ - 0 1",  # castling of Chess960
-        "position startpos moves e2e5",
-        "position startpos moves e2e4 e7e5 e1g1 g8f6",
-        "position startpos moves e2e4 xyz",
-        "position startpos moves e2e4 0000 d2d4",
-        "position startpos moves f2f3 e7e5 g2g4 d8h4 e2e4",  # after mate
-        "position startpos moves e2e4 e7e5 g1f3 g8f6 f1c4 f8c5 f3g1 f6g8 e1h1",  # a rook out of reach
-        "position fen 8/P6k/8/8/8/8/8/K7 w - - 0 1 moves a7a8K",
-        f"position fen {_ROOKS.format('w')} moves e1f1 e8e7 f1e1 e7e8 e1h1",  # rights that are lost
+        "",
+        "nonsense",
+        "moves e2e4",
+        "startpos e2e4",
+        "fen",
+        "fen 8/8/8/8/8/8/8/8 w - - 0 1",  # no king
+        "fen 4k3/8/8/8/8/8/8/8 w - - 0 1",
+        "fen " + "x" * 100_000,
+        "fen 4k3/8/8/8/8/8/4R3/4K3 w - - 0 1",  # black could be taken
+        "fen 4k2R/8/8/8/8/8/8/r3K3 w - - 0 1",  # both in check
+        f"fen {FISCHER}",
+        "fen 4k3/8/8/8/8/8/8/R4K1R w KQ - 0 1",  # castling of Chess960
+        "startpos moves e2e5",
+        "startpos moves e2e4 e7e5 e1g1 g8f6",
+        "startpos moves e2e4 xyz",
+        "startpos moves e2e4 0000 d2d4",
+        "startpos moves f2f3 e7e5 g2g4 d8h4 e2e4",  # after mate
+        "startpos moves e2e4 e7e5 g1f3 g8f6 f1c4 f8c5 f3g1 f6g8 e1h1",  # a rook out of reach
+        "fen 8/P6k/8/8/8/8/8/K7 w - - 0 1 moves a7a8K",
+        f"fen {WHITE_ROOKS} moves e1f1 e8e7 f1e1 e7e8 e1h1",  # rights that are lost
     ],
 )
 def test_after_a_position_that_cannot_be_played_there_is_none(position):
-    commands = ("position startpos moves e2e4", position, "go", "ucinewgame", "go nodes 3")
-    sent, lines = asked(*commands, "position startpos", "go", options=_CHESS960)
+    commands = ("position startpos moves e2e4", f"position {position}", "go", "ucinewgame", "go nodes 3")
+    sent, lines = asked(*commands, *POSITION, options=CHESS960)
     assert sent == [("startpos", "go")]
     assert [line.split()[0] for line in lines] == ["info", "bestmove"] * 2 + ["bestmove"]
     assert all(line.startswith("info string error: ") and len(line) < 400 for line in lines[:4:2])
@@ -285,36 +291,18 @@ def test_no_position_is_answered_when_an_answer_is_wanted():
     assert told("go") == [by_policy()]  # the game's start, where no position was given
 
 
-@pytest.mark.parametrize(
-    ("given", "played"),
-    [
-        ("4k3/8/8/8/8/8/4P3/4K3 w - -", "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"),  # without counters
-        ("4k3/8/8/8/8/8/4P3/4K3 w", "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"),
-        ("4k3/8/8/8/8/8/8/4K2R w KQkq - 3 9", "4k3/8/8/8/8/8/8/4K2R w K - 3 9"),  # rights without rooks
-        ("4k3/8/8/8/8/8/8/7K w KQkq - 0 1", "4k3/8/8/8/8/8/8/7K w - - 0 1"),
-        ("r3k2r/8/8/8/8/8/4K3/R6R b KQkq - 0 1", "r3k2r/8/8/8/8/8/4K3/R6R b kq - 0 1"),
-        ("4k3/8/8/8/4P3/8/8/4K3 w - e3 0 1", "4k3/8/8/8/4P3/8/8/4K3 w - - 0 1"),  # nothing was moved there
-        (f"{_ROOKS.format('w').replace('KQkq', 'HAha')}", _ROOKS.format("w")),
-    ],
-)
-def test_what_a_fen_cannot_have_is_dropped(given, played):
-    sent, _ = asked(f"position fen {given}", "go")
-    assert sent == [(f"fen {played}", "go")]
-
-
 def test_chess960_is_played_by_a_player_who_knows_it():
-    position = f"position fen {_FISCHER} moves f1b1"  # king takes rook
-    for options, value in ((_CHESS960, "false"), (("option name Hash type spin",), "true")):
+    position = f"position fen {FISCHER} moves f1b1"  # king takes rook
+    for options, value in ((CHESS960, "false"), (("option name Hash type spin",), "true")):
         commands = (f"setoption name UCI_Chess960 value {value}", position, "go")
         assert asked(*commands, options=options)[1][-1] == "bestmove 0000"
-    sent, lines = asked("setoption name UCI_Chess960 value true", position, "go", options=_CHESS960)
+    sent, lines = asked("setoption name UCI_Chess960 value true", position, "go", options=CHESS960)
     assert sent == [(position.removeprefix("position "), "go")] and lines == ["bestmove f8h8"]
 
 
-def test_ended_games():
+def test_ended_games_have_no_move_and_unclaimed_draws_are_played_on():
     mated = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 4"
     assert told(f"position fen {mated}", "go") == ["bestmove (none)"]
-    # A draw that nobody has claimed is played on.
     assert told("position fen 8/8/8/4k3/8/8/8/4K3 w - - 0 1", "go")[0].startswith("bestmove e1")
 
 
@@ -322,7 +310,7 @@ def test_a_policy_that_fails_ends_no_game():
     def broken(state):
         raise RuntimeError("out of\nluck")
 
-    lines = told("position startpos", "go", policy=broken)
+    lines = told(*POSITION, policy=broken)
     assert lines[0] == "info string error: out of luck" and lines[1].startswith("bestmove ")
 
 
@@ -333,106 +321,82 @@ def test_the_end_of_the_input_ends_a_search_with_its_answer():
 # -- engines behind it ---------------------------------------------------------------------------------------
 
 
-def test_an_engine_is_handed_everything():
-    talk = Talk(EnginePlayer(FAKE), book_of("| e2e4"))
+def test_an_engine_is_handed_everything_and_started_again_where_it_ends(tmp_path):
+    fault = ["--fault=exit", "--only=4P3", "--times=1", f"--state={tmp_path / 'state'}"]
+    talk = Talk(EnginePlayer([*FAKE, *fault]), book_of("| d2d4"))
     talk.send("uci", "setoption name MultiPV value 2", "isready", "position startpos", "go nodes 40")
     assert talk.hear("id name") == "id name precomp-games: Fake 1.0"
     assert talk.hear("option name Style") and talk.hear("uciok") and talk.hear("readyok")
-    assert talk.hear("bestmove") == "bestmove e2e4"
-    board = chess.Board()
-    board.push_uci("e2e4")
-    talk.send(f"position fen {board.fen()}", "go nodes 40")
-    assert "multipv 2" in talk.hear("info depth 4 seldepth 4 multipv 2")
-    assert talk.hear("bestmove") == "bestmove " + fake_engine.ranked(board, 3)[0].uci()
+    assert talk.hear("bestmove") == "bestmove d2d4"
+    for opening in ("d2d4", "e2e4"):
+        board = chess.Board()
+        board.push_uci(opening)
+        talk.send(f"position fen {board.fen()}", "go nodes 40")
+        if opening == "e2e4":
+            assert "is started again" in talk.hear("info string error")
+        assert talk.hear("info depth 4 seldepth 4 multipv 2")  # with its options
+        assert talk.hear("bestmove") == "bestmove " + fake_engine.ranked(board, 3)[0].uci()
     assert talk.end() == []
 
 
-def test_an_engine_that_ends_is_started_again(tmp_path):
-    fault = [*FAKE, "--fault=exit", "--times=1", f"--state={tmp_path / 'state'}"]
-    talk = Talk(EnginePlayer(fault))
-    talk.send("setoption name MultiPV value 2", "position startpos moves e2e4", "go nodes 40")
-    assert "is started again" in talk.hear("info string error")
-    assert talk.hear("info depth 3 seldepth 3 multipv 2")  # with its options
-    assert talk.hear("bestmove ")
-    talk.end()
-
-
-def test_programs_that_are_no_engines():
-    for command in ([*FAKE, "--fault=exit-at-start"], ["/bin/false"], ["/nonexistent"]):
-        with pytest.raises(EngineError, match=r"EnginePlayer\(\): expected"):
-            EnginePlayer(command)
+@pytest.mark.parametrize("command", [[*FAKE, "--fault=exit-at-start"], ["/bin/false"], ["/nonexistent"]])
+def test_programs_that_are_no_engines_are_refused(command):
+    with pytest.raises(EngineError, match=r"EnginePlayer\(\): expected"):
+        EnginePlayer(command)
 
 
 # -- as a process --------------------------------------------------------------------------------------------
 
 
-def uci_process(*flags):
-    """Return the entry point, as an interface starts it."""
-    command = [sys.executable, "-m", "precomp_games.commands.uci", *flags]
-    return chess.engine.SimpleEngine.popen_uci(command, timeout=60.0)
-
-
-def test_wrong_flags_say_one_line_and_help_more(capsys):
-    for flags, word in (
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
         ([], "--book"),
         (["--book=/nonexistent"], "--book"),
         (["--bok=x"], "bok"),
         (["--opponent=/nonexistent"], "precomp-games prepare"),
         (["--book=/dev/null", "--play=model"], "--play"),
-    ):
-        assert main(["precomp-games-uci", *flags]) == 1
-        told = capsys.readouterr().err
-        assert told.startswith("error: ") and told.count("\n") == 1 and word in told
-    assert main(["precomp-games-uci", "--help"]) == 0
-    assert "--opponent" in capsys.readouterr().out
+        (["--help"], "--opponent"),
+    ],
+)
+def test_wrong_flags_say_one_line_and_help_more(flags, word, capsys):
+    status, said = main(["precomp-games-uci", *flags]), capsys.readouterr()
+    if flags == ["--help"]:
+        assert status == 0 and word in said.out
+    else:
+        assert status == 1 and said.err.startswith("error: ") and said.err.count("\n") == 1
+        assert word in said.err
 
 
 # Costs seconds: a process that imports the library.
-def test_python_chess_as_the_interface(tmp_path):
+@pytest.mark.engine
+def test_a_game_through_python_chess(tmp_path):
     """With a book, and an engine of arguments behind it, which answers its move alone."""
-    path = str(tmp_path / "book.bin")
+    path, limit, castled = str(tmp_path / "book.bin"), chess.engine.Limit(nodes=5), chess.Board()
     line = "e2e4 e7e5 g1f3 g8f6 f1c4 f8c5"
-    write_polyglot(book_of(f"{line} | e1g1"), path)
-    limit, castled = chess.engine.Limit(nodes=5), chess.Board()
+    write_polyglot(book_of(f"{line} | e1g1", "| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | g1f3"), path)
     for move in line.split():
         castled.push_uci(move)
-    with uci_process(f"--book={path}", f"--engine={shlex.join([*FAKE, '--fault=move-alone'])}") as engine:
-        assert engine.play(castled, limit).move.uci() == "e1g1"
-        for fen in ("8/8/8/8/8/8/8/8 w - - 0 1", "4k3/8/8/8/8/8/4R3/4K3 w - - 0 1"):
-            assert not engine.play(chess.Board(fen), limit).move  # 0000
-        for name in ("e1h1", "e1g1"):
-            board = castled.copy()
-            board.push(chess.Move.from_uci(name))  # as whoever writes king takes rook has it
-            expected = castled.copy()
-            expected.push_uci("e1g1")
-            assert engine.play(board, limit).move == fake_engine.ranked(expected, 3)[0]
-
-
-@pytest.mark.engine
-# Costs seconds: a process that imports the library.
-def test_chess960_between_processes(tmp_path):
-    (tmp_path / "empty.bin").write_bytes(b"")
-    with uci_process(f"--book={tmp_path / 'empty.bin'}", f"--engine={find_engine()}") as engine:
-        board = chess.Board(_FISCHER, chess960=True)
-        board.push(board.parse_uci("f1b1"))
-        limit = chess.engine.Limit(nodes=200)
-        assert engine.play(board, limit, root_moves=[chess.Move.from_uci("f8h8")]).move.uci() == "f8h8"
-        assert engine.play(chess.Board(), limit).move in chess.Board().legal_moves
-
-
-@pytest.mark.engine
-def test_a_game_between_processes(tmp_path):
-    path = str(tmp_path / "book.bin")
-    write_polyglot(book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | g1f3"), path)
-    limit = chess.engine.Limit(white_clock=10.0, black_clock=10.0, white_inc=0.1, black_inc=0.1, nodes=200)
+    clocks = chess.engine.Limit(white_clock=10.0, black_clock=10.0, white_inc=0.1, black_inc=0.1, nodes=200)
+    command = [sys.executable, "-m", "precomp_games.commands.uci", f"--book={path}"]
     with (
-        uci_process(f"--book={path}") as white,
+        chess.engine.SimpleEngine.popen_uci(
+            [*command, f"--engine={shlex.join([*FAKE, '--fault=move-alone'])}"], timeout=60.0
+        ) as white,
         chess.engine.SimpleEngine.popen_uci(find_engine()) as black,
     ):
         white.configure({"Hash": 1})
         board = chess.Board()
         while not board.is_game_over(claim_draw=True) and board.ply() < 20:
-            mover = white if board.turn else black
-            board.push(mover.play(board, limit).move)  # refuses illegal moves
+            board.push((white if board.turn else black).play(board, clocks).move)  # refuses illegal moves
         assert board.move_stack[0].uci() == "e2e4"
-        assert white.play(chess.Board(), chess.engine.Limit(time=0.1), ponder=True).move.uci() == "e2e4"
+        assert white.play(chess.Board(), clocks, ponder=True).move.uci() == "e2e4"
+        assert white.play(castled, limit).move.uci() == "e1g1"
+        for fen in ("8/8/8/8/8/8/8/8 w - - 0 1", "4k3/8/8/8/8/8/4R3/4K3 w - - 0 1"):
+            assert not white.play(chess.Board(fen), limit).move  # 0000
+        expected = castled.copy()
+        expected.push_uci("e1g1")
+        for name in ("e1h1", "e1g1"):
+            board = castled.copy()
+            board.push(chess.Move.from_uci(name))  # as whoever writes king takes rook has it
+            assert white.play(board, limit).move == fake_engine.ranked(expected, 3)[0]
