@@ -24,7 +24,6 @@ from precomp_games.chess.model.opponents import _options
 from precomp_games.chess.plan.trees import equilibrium_tree
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.policies.mixtures import MixturePolicy
-from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 
 GAME = ChessGame()
@@ -47,29 +46,21 @@ def states():
     return found
 
 
-def test_without_a_name_it_is_the_readers_engine():
-    for limit in (SearchLimit(nodes=77), SearchLimit(depth=4)):
-        engine = HashEngine()
-        policy = opponent_policy(GAME, f"uci(r=20,top_k=3,{limit})", engine)
-        plain = EnginePolicy(GAME, engine, limit, 20.0, 3)
-        assert policy.action_probabilities_batch(states()) == plain.action_probabilities_batch(states())
-        assert {limit for _, limit, _ in engine.asked} == {str(limit)}
-
-
-def test_the_readers_engine_is_nobodys_afterwards():
-    opponent_policy(GAME, "uci()", HashEngine())
-    with pytest.raises(ValueError, match=r"expected uci\(engine=...\), a path or a command, got no engine"):
-        make_policy(GAME, "uci()")
-
-
-def test_parts_of_specs_have_it_too_and_are_asked_at_once():
+@pytest.mark.parametrize("limit", [SearchLimit(nodes=77), SearchLimit(depth=4)])
+def test_without_a_name_it_is_the_readers_engine_also_in_parts_of_a_spec(limit):
     engine = HashEngine()
-    policy = opponent_policy(GAME, "noisy(policy=uci(r=20,top_k=3),epsilon=0.25)", engine)
-    plain = EnginePolicy(GAME, engine, SearchLimit(nodes=1000), 20.0, 3)
-    rows = policy.action_probabilities_batch(states())
-    for state, row, own in zip(states(), rows, plain.action_probabilities_batch(states()), strict=True):
+    spec = f"uci(r=20,top_k=3,{limit})"
+    policy = opponent_policy(GAME, spec, engine)
+    own = EnginePolicy(GAME, engine, limit, 20.0, 3).action_probabilities_batch(states())
+    assert policy.action_probabilities_batch(states()) == own
+    noisy = opponent_policy(GAME, f"noisy(policy={spec},epsilon=0.25)", engine)
+    for state, row, plain in zip(states(), noisy.action_probabilities_batch(states()), own, strict=True):
         legal = state.legal_actions()
-        assert row == pytest.approx({a: 0.75 * own.get(a, 0.0) + 0.25 / len(legal) for a in legal}, abs=1e-15)
+        mixed = {a: 0.75 * plain.get(a, 0.0) + 0.25 / len(legal) for a in legal}
+        assert row == pytest.approx(mixed, abs=1e-15)
+    assert {limit for _, limit, _ in engine.asked} == {str(limit)}
+    with pytest.raises(ValueError, match=r"expected uci\(engine=...\), a path or a command, got no engine"):
+        make_policy(GAME, "uci()")  # afterwards it is nobody's
 
 
 def test_a_mixture_shares_what_is_known_of_positions():
@@ -79,24 +70,12 @@ def test_a_mixture_shares_what_is_known_of_positions():
     assert policy.weights.tolist() == [0.75, 0.25]
 
 
-@pytest.mark.parametrize(
-    "spec", ["noisy(policy=mixture(a=uci(),b=uci(r=40)))", "games(file=x.pgn,prior=mixture(a=uci(),b=uci()))"]
-)
-def test_what_is_drawn_once_per_game_is_no_part_of_what_has_no_history(spec, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.pgn").write_text('[White "A"]\n[Black "B"]\n\n1. e4 e5 *\n')
-    with pytest.raises(ValueError, match="to depend on no history, got a mixture that is drawn once"):
-        opponent_policy(GAME, spec, HashEngine(), trusted=True)
-
-
-def test_an_engine_that_is_named_is_one_file_and_no_command_with_arguments():
-    with pytest.raises(EngineError, match="no such file"):
-        opponent_policy(GAME, f"uci(engine={sys.executable} {fake_engine.__file__})", trusted=True)
-
-
 def test_options_whose_names_have_spaces_are_written_with_underscores():
     given = pyspiel.game_parameters_from_string("of(Skill_Level=5,UCI_Elo=1500,Hash=1)")
     assert _options(given) == {"Skill Level": 5, "UCI_Elo": 1500, "Hash": 1}
+
+
+DRAWN = "to depend on no history, got a mixture that is drawn once"
 
 
 @pytest.mark.parametrize(
@@ -107,10 +86,15 @@ def test_options_whose_names_have_spaces_are_written_with_underscores():
         ("uci(store=a.sqlite)", "engine= beside store="),
         ("uci(options=of(Hash=1))", "engine= beside options="),
         ("uci(plays=worst)", "plays"),
+        ("noisy(policy=mixture(a=uci(),b=uci(r=40)))", DRAWN),
+        ("games(file=x.pgn,prior=mixture(a=uci(),b=uci()))", DRAWN),
+        (f"uci(engine={sys.executable} arguments)", "no such file"),  # one file, and no command
     ],
 )
-def test_refusals(spec, told):
-    with pytest.raises(ValueError, match=told):
+def test_refusals(spec, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.pgn").write_text('[White "A"]\n[Black "B"]\n\n1. e4 e5 *\n')
+    with pytest.raises((ValueError, EngineError), match=told):
         opponent_policy(GAME, spec, HashEngine(), trusted=True)
 
 
@@ -126,13 +110,10 @@ def test_the_same_opponent_by_name_gives_the_same_book(player):
     assert OpponentWords(named, "engine").name == "uci(r=25,top_k=3,nodes=10)"
 
 
-def test_a_tree_takes_policies_that_are_there():
+def test_a_tree_takes_policies_that_are_there_and_no_named_opponent_where_both_prepare():
     engine = HashEngine()
     policies = preparation_policies(SETTINGS, engine)
     tree = preparation_tree(SETTINGS, engine, policies=policies)
     assert tree.fingerprint == preparation_tree(SETTINGS, engine).fingerprint
-
-
-def test_where_both_prepare_nobody_has_a_name():
     with pytest.raises(ValueError, match="without an opponent of its own"):
-        equilibrium_tree(dataclasses.replace(SETTINGS, opponent="uci(r=5)"), HashEngine())
+        equilibrium_tree(dataclasses.replace(SETTINGS, opponent="uci(r=5)"), engine)
