@@ -25,8 +25,8 @@ from precomp_games.chess.play.engine_games import (
     cut_to_whole_games,
     play_engine_games,
 )
-from tests.chess.test_book import entry
 from tests.chess.test_engine import FAKE, forked
+from tests.oracles.chess_books import entry
 
 LIMIT = SearchLimit(nodes=1000)
 ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
