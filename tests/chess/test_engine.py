@@ -661,7 +661,7 @@ def test_a_search_may_end_before_its_limit_where_nothing_is_left_to_search() -> 
 
 
 def test_a_result_that_comes_as_a_wait_for_it_ends_is_delivered(pool: EnginePool) -> None:
-    batch = pool_module._Batch(pool, [])
+    batch: Any = pool_module._Batch(pool, [])
     last = (0, expected(START, 1))
 
     class LateQueue(queue.SimpleQueue[Any]):

@@ -173,6 +173,9 @@ class Recorder(Player):
         move = next(board.generate_castling_moves(), None) or next(iter(board.legal_moves))
         say(f"bestmove {board.uci(move, chess960=True)}")
 
+    def command(self, line):
+        """Nothing is under way."""
+
 
 def asked(*commands, options=(), book=None):
     """Return a player's questions after these commands, and the engine's lines."""
