@@ -7,7 +7,7 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.checks import ArgumentError, one_line, shown
 
 
 def observation_type(iig_obs_type: Any, params: Any, game: pyspiel.Game) -> pyspiel.IIGObservationType | None:
@@ -64,5 +64,5 @@ def load_base_game(base: Any) -> pyspiel.Game:
             return pyspiel.load_game(arguments.pop("name", ""), arguments)
         return pyspiel.load_game(str(base))
     except (pyspiel.SpielError, RuntimeError, TypeError) as error:
-        got = f"{shown(base)}: {str(error).split('. Available', 1)[0]}"
+        got = f"{shown(base)}: {one_line(str(error).split('. Available', 1)[0])}"
         raise ArgumentError(f"expected game to be a base game, got {got}") from None
