@@ -1,0 +1,74 @@
+"""What tests of commands share: games, a book, networks and an engine in a folder, and commands there."""
+
+import contextlib
+import io
+
+import pytest
+
+from precomp_games.commands import main
+from tests.oracles.network import random_network
+from tests.oracles.pgn import game
+from tools.soak.clusters import engine_file
+
+GAMES = "my games (1), a=b.pgn"
+LINES = (
+    "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6",
+    "1. e4 c5 2. Nf3 d6 3. d4 cxd4 4. Nxd4 Nf6",
+    "1. d4 d5 2. c4 e6 3. Nc3 Nf6 4. Bg5 Be7",
+)
+BOOK = (
+    "{My book} 1. e4 e5 (1... c5 $1 {the Sicilian} 2. Nf3 d6 (2... e6 3. d4) 3. d4 cxd4 {no answer yet}) "
+    "(1... e6 2. Nf3 c5 3. d4) 2. Nf3 Nc6 3. Bb5 *\n"
+)
+ENDGAME = "--fen=8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"
+"""Games from there are short, and end in all ways."""
+ENGINE = ("--engine=./engine.py", "--store=kept.sqlite")
+FEW = ("--opponent_nodes=10", "--analyst_nodes=20")
+
+
+def call(folder, *words):
+    """Call a command in a folder; return its exit status, output and errors."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(["precomp-games", *words])
+    return status, *(each.buffer.getvalue().decode() for each in (out, err))
+
+
+@pytest.fixture(autouse=True)
+def without_networks(monkeypatch):
+    """Have no networks of people's moves but those that a flag names."""
+    monkeypatch.delenv("PRECOMP_MAIA", raising=False)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Games of a rated person by two spellings, both colors and four years; all that commands name."""
+    folder = tmp_path_factory.mktemp("commands (1), a=b")
+    text = ""
+    for k in range(40):
+        name = "Karpov, A." if k % 4 == 3 else "Karpov, Anatoly"
+        result = ("1-0", "0-1", "1/2-1/2")[k % 3]
+        tags = {"Date": f"{2000 + k // 10}.01.02", "Round": str(k), "TimeControl": "180+0", "Result": result}
+        sides = ("Us", name) if k % 2 else (name, "Us")
+        each = game(LINES[k % 3], *sides, WhiteElo="1300", BlackElo="1400", **tags)
+        text += each.replace(" *\n", f" {result}\n")
+    (folder / GAMES).write_text(text)
+    (folder / "mine.pgn").write_text(BOOK)
+    (folder / "networks").mkdir()
+    for seed, rating in enumerate((1200, 1600)):
+        (folder / "networks" / f"random-{rating}.pb.gz").write_bytes(random_network(seed))
+    engine_file(folder, slow=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run(folder):
+    """Return a function that calls a command in the folder and returns its output, or its one error line."""
+
+    def run(*words, status=0):
+        ended, said, error = call(folder, *words)
+        assert ended == status, said + error
+        assert not status or (error.startswith("error: ") and error.count("\n") == 1), error
+        return error if status else said
+
+    return run
