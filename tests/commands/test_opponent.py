@@ -246,6 +246,12 @@ def test_a_page_shows_both_books(folder, prepared, run):
     assert {path.name for path in (folder / "one").iterdir()} == {"report.html", "book.csv"}
 
 
+def test_drill_asks_the_book(prepared, run, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda prompt: "q")
+    said = run("drill", _FROM, "--progress=drill.sqlite")
+    assert "White's of output/karpov_anatoly; --side=black is for the other." in said
+
+
 # Costs seconds: imports in a process of its own.
 def test_what_needs_no_linear_program_imports_none(folder, prepared):
     """A drill does with little address space; and progress and searches are kept in files of any name."""
@@ -264,7 +270,6 @@ print(drill, estimate, "highspy" in sys.modules)
     done = subprocess.run(
         [sys.executable, "-c", code], input="q\n", capture_output=True, text=True, timeout=120
     )
-    assert "White's of output/karpov_anatoly; --side=black is for the other." in done.stdout
     assert done.stdout.endswith("\n0 0 False\n"), done.stdout + done.stderr
     assert (folder / "my drill (1), a=b?.sqlite").exists()
     assert (folder / "my searches (1), a=b?%23#.sqlite").exists()
