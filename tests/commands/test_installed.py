@@ -53,8 +53,8 @@ def _not_packaged(folder, names):
 def python(installed, folder, *words, **environment):
     """Run Python with what is installed, in a folder, and return what it prints."""
     environment = os.environ | {"PYTHONPATH": str(installed)} | environment
-    words = [sys.executable, *map(str, words)]
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    line = [sys.executable, *words]
+    done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert str(_ROOT) not in done.stdout
     return done.stdout
