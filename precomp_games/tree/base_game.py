@@ -25,7 +25,7 @@ _DEEPEST = 64  # calls in a game string; OpenSpiel's parser copies what is in ea
 
 def names_files(game_string: str) -> str:
     """Return the first parameter in a game string that names a file to open, "" if there is none."""
-    names = re.findall(r"(\w+)\s*=", game_string)
+    names = re.findall(r"\b(\w+)\s*=", game_string)
     return next(filter(_NAMES_FILES.search, names), "")
 
 
