@@ -1,298 +1,264 @@
-"""Faults that fuzzing has found, each with a small input that did it."""
+"""Small inputs that broke something once, or from anybody: each gives a result, or one short line."""
 
-import contextlib
-import dataclasses
+import bz2
+import functools
+import gzip
 import io
 import json
+import lzma
+import re
 import sqlite3
-import sys
 import time
 import tracemalloc
+from typing import Any
 
+import chess
 import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree, make_policy
+from precomp_games import make_policy
 from precomp_games._support.checks import one_line
-from precomp_games._support.files import read_archive, write_archive
-from precomp_games.chess import (
-    ChessGame,
-    Drill,
-    EngineError,
-    EnginePool,
-    EvaluationStore,
-    Preparation,
-    SearchLimit,
-    StoredEngine,
-)
+from precomp_games._support.files import read_archive
+from precomp_games.chess import ChessGame, Drill, EngineError, EvaluationStore, SearchLimit, StoredEngine
 from precomp_games.chess.data.move_counts import PolyglotCounts
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.play.players import EnginePlayer
 from precomp_games.chess.play.uci_engine import UciEngine
-from precomp_games.commands.uci import main
-from precomp_games.tree.base_game import loaded_game
+from tests.oracles.pgn import game
 from tools import samples
-from tools.fuzz.mutate import archive
+from tools.fuzz import TARGETS
+from tools.fuzz.mutate import archive, packed, unpacked
 from tools.fuzz.targets import engines
+from tools.fuzz.targets.files import with_fingerprint
+
+# -- what uses an input --------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def memory_of_at_most(size):
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < size
-    finally:
-        tracemalloc.stop()
+def in_file(use):
+    """Return what uses the bytes of an input as a file."""
+
+    def used(data, folder):
+        path = folder / "file"
+        path.write_bytes(data)
+        return use(path)
+
+    return used
 
 
-@contextlib.contextmanager
-def one_short_line(match, kind=ValueError):
-    """Expect an error of one line that a terminal can show."""
-    with pytest.raises(kind, match=match) as refused:
-        yield
-    assert len(str(refused.value)) < 1500 and str(refused.value).isprintable()
+def as_text(use):
+    return lambda data, folder: use(data.decode("utf-8", "surrogateescape"))
 
 
-def head(shape, kind="<f8"):
+def _entries(path):
+    """Return the number of entries of a book, and the weights of the moves at some positions."""
+    even = PolyglotCounts.read(path, "uniform")
+    weights = [weight for board in samples.sample_boards() for weight in even.at(board).values()]
+    return len(PolyglotCounts.read(path)), weights
+
+
+def _searched(path):
+    with EvaluationStore(path) as store:
+        return StoredEngine(store).search([chess.Board().epd()], SearchLimit(nodes=2), 1)
+
+
+USES = {name: target.use for name, target in TARGETS.items()} | {
+    "archive": in_file(lambda path: read_archive(path, ["value"])),
+    "entries": in_file(_entries),
+    "read-only store": in_file(lambda path: EvaluationStore(path, read_only=True)),
+    "search": in_file(_searched),
+    "policy": as_text(functools.partial(make_policy, pyspiel.load_game("kuhn_poker"))),
+    "position": as_text(lambda text: ChessGame({"fen": text})),
+}
+
+# -- inputs, which are made when they are used ---------------------------------------------------------------
+
+
+def _member(shape, kind="<f8"):
     """Return the beginning of an array's file, without the array."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": kind, "fortran_order": False, "shape": shape})
     return file.getvalue()
 
 
-def header():
-    file = io.BytesIO()
-    np.save(file, np.frombuffer(b"{}", np.uint8))
-    return file.getvalue()
+def _archive(member, **bombs):
+    header = io.BytesIO()
+    np.save(header, np.frombuffer(b"{}", np.uint8))
+    return archive({"header": header.getvalue(), "value": member}, bombs)
 
 
-@pytest.mark.parametrize(
-    "member, bombs",
-    [
-        (head((1 << 40,)), {}),  # eight terabytes were asked for
-        (head((1 << 30,), "|u1"), {"value": 1024}),  # a megabyte that unpacks to a gigabyte
-        (head((1,), "|O") + bytes(8), {}),
-        (head((-1,)) + bytes(8), {}),
-    ],
-)
-def test_an_archive_takes_no_more_memory_than_its_own_size(tmp_path, member, bombs):
-    (tmp_path / "a.npz").write_bytes(archive({"header": header(), "value": member}, bombs))
-    with memory_of_at_most(1 << 24), pytest.raises(ValueError, match="value is"):
-        read_archive(tmp_path / "a.npz", ["value"])
-
-
-def test_a_member_that_claims_more_packed_bytes_than_its_file_has(tmp_path):
-    """Two gigabytes were taken for two kilobytes."""
-    write_archive(tmp_path / "x", {"a": 1}, {})
-    data = bytearray((tmp_path / "x").read_bytes())
+def _claims_two_gigabytes():
+    data = bytearray(packed({"a": 1}, {}))
     place = data.index(b"PK\x01\x02") + 20
     data[place : place + 4] = (2**31 - 1).to_bytes(4, "little")
-    (tmp_path / "x").write_bytes(data)
-    with pytest.raises(ValueError, match="header is compressed"):
-        read_archive(tmp_path / "x", ())
+    return bytes(data)
 
 
-def test_a_small_book_takes_little_memory(tmp_path):
-    """A gigabyte was taken for a book of any size."""
-    (tmp_path / "book.bin").write_bytes(bytes(16))
-    with memory_of_at_most(1 << 20):
-        assert len(PolyglotCounts.read(tmp_path / "book.bin")) == 1
+def _sql(data, script, *values):
+    """Return a database after SQL: a script, or a statement with values."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    if data:
+        connection.deserialize(data)
+    if values:
+        connection.execute(script, values)
+    else:
+        connection.executescript(script)
+    return connection.serialize()
 
 
-def test_an_entry_may_stand_in_a_book_many_times(tmp_path):
-    """Each of them was looked at as a move, which took seconds for each position."""
-    (tmp_path / "book.bin").write_bytes(samples.polyglot_samples()[0][-16:] * 200_000)
-    began = time.thread_time()
-    assert len(PolyglotCounts.read(tmp_path / "book.bin")) == 200_000
-    counts = PolyglotCounts.read(tmp_path / "book.bin", "uniform")
-    board = next(b for b in samples.sample_boards() if counts.at(b))
-    assert list(counts.at(board).values()) == [1.0] and time.thread_time() - began < 5.0
+def _card(state):
+    """Return a drill's progress in which a card's state has other fields, or is another text."""
+    data = samples.drills()[0]
+    if isinstance(state, dict):
+        connection = sqlite3.connect(":memory:")
+        connection.deserialize(data)
+        (known,) = connection.execute("SELECT state FROM cards LIMIT 1").fetchone()
+        state = json.dumps(json.loads(known) | state)
+    return _sql(data, "UPDATE cards SET state = ?", state)
+
+
+def _long_name(folder):
+    with EvaluationStore(folder / "store.sqlite") as store:
+        store.put(
+            "x" * 20_000, "nodes=1", 1, chess.Board().epd(), SearchResult((Line("e2e4", 0, None),), 1, 1)
+        )
+    return (folder / "store.sqlite").read_bytes()
+
+
+def _result(**change):
+    (told,) = samples.results()
+    return json.dumps(told | {"exits": [told["exits"][0] | change]}).encode()
+
+
+def _tree(**changes):
+    """Return a tree's file with other values in its header, or at places of its arrays."""
+    header, arrays = unpacked(TARGETS["tree"].seeds()[0])
+    for name, change in changes.items():
+        if name in header:
+            header[name] = change
+        else:
+            arrays[name] = arrays[name].copy()
+            arrays[name][change[0]] = change[1]
+    if "fingerprint" not in changes:
+        with_fingerprint(header, arrays)
+    return packed(header, arrays)
 
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
-
-
-@pytest.mark.parametrize(
-    "harm",
-    [
-        f"DROP TABLE searches; CREATE VIEW searches AS {_ENDLESS} 1 engine, 1 budget, 2 multipv, 'e' epd, "
-        "1 depth, 1 nodes, '' lines FROM n",
-        "CREATE TRIGGER harm AFTER INSERT ON engines BEGIN DELETE FROM searches; END",
-        "ALTER TABLE searches ADD COLUMN large AS (zeroblob(1000000000))",
-        "DROP TABLE budgets",
-    ],
+_HARMS = [
+    f"DROP TABLE searches; CREATE VIEW searches AS {_ENDLESS} 1 engine, 1 budget, 2 multipv, 'e' epd, "
+    "1 depth, 1 nodes, '' lines FROM n",
+    "CREATE TRIGGER harm AFTER INSERT ON engines BEGIN DELETE FROM searches; END",
+    "ALTER TABLE searches ADD COLUMN large AS (zeroblob(1000000000))",
+    "DROP TABLE budgets",
+]
+_CARDS = [
+    *({"stability": float("nan")}, {"stability": -1.0}, {"stability": None}, {"difficulty": 1e999}),
+    {"last_review": "2026-01-01T00:00:00"},  # without a time zone
+    *({"due": 5}, {"step": 0, "state": 1}, {"state": 10**400}),
+    *("null", "{}", "[" * 9000, "9" * 5000, b"\xff", "x" * 20_000),
+]
+_PROSE = (
+    "Of all moves e4 is best.\n\nThen e5 and Nf3, or e6 and d4 d5 e5, see [a page](docs/page.md).\n\n",
+    "# A book\n\nOf all moves e4 is best.\n\n1. e4 e5 2. Nf3 Nc6\n\nThat is all - or not.\n",
 )
-@pytest.mark.parametrize("read_only", [False, True])
-def test_a_store_of_other_tables_is_refused(tmp_path, harm, read_only):
-    path = tmp_path / "store.sqlite"
-    EvaluationStore(path).close()
-    with sqlite3.connect(path) as file:
-        file.executescript(harm)
-    file.close()
-    with pytest.raises(EngineError, match="expected the tables of a store"):
-        EvaluationStore(path, read_only=read_only)
+_PACKED: dict[str, Any] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zip": lambda data: b"PK\3\4" + data,
+}
+_E4 = game("1. e4").encode()
 
 
-@pytest.fixture
-def progress(tmp_path):
-    """Return a file of progress, in which a card has been answered once."""
-    pytest.importorskip("fsrs", reason="drills need fsrs")
-    with Drill(samples.small_book(), tmp_path / "drill.sqlite", seed=0) as drill:
-        card = drill.next(samples.NOW)
-        drill.answer(card, card.moves[0], samples.NOW)
-    return tmp_path / "drill.sqlite"
+def _corpus():
+    """Yield (target, input or what makes it in a folder, what is expected).
+
+    Expected are words of a refusal, or what is true of the result.
+    """
+    # Archives take no more memory than their own size: eight terabytes were asked for, and two gigabytes for
+    # two kilobytes; a megabyte unpacked to a gigabyte.
+    for member in (_member((1 << 40,)), _member((1,), "|O") + bytes(8), _member((-1,)) + bytes(8)):
+        yield "archive", lambda _, member=member: _archive(member), "value is"
+    yield "archive", lambda _: _archive(_member((1 << 30,), "|u1"), value=1024), "value is"
+    yield "archive", lambda _: _claims_two_gigabytes(), "header is compressed"
+    # A gigabyte was taken for a book of any size, and an entry that is repeated was looked at each time.
+    yield "entries", bytes(16), lambda found: found == (1, [])
+    repeated = lambda _: samples.polyglot_samples()[0][-16:] * 200_000  # noqa: E731
+    yield "entries", repeated, lambda found: found == (200_000, [1.0])
+    for data in (b"", b"seven b"):
+        yield "entries", data, r"PolyglotCounts\.read\(\): expected Polyglot entries"
+    for name, harm in ((name, harm) for name in ("store", "read-only store") for harm in _HARMS):
+        harmed = lambda _, harm=harm: _sql(samples.stores()[0], harm)  # noqa: E731
+        yield name, harmed, "expected the tables of a store"
+    yield "search", _long_name, "to be stored in"
+    for state in _CARDS:
+        yield "drill", lambda _, state=state: _card(state), "expected the state of a card"
+    endless = f"DROP TABLE cards; CREATE VIEW cards AS {_ENDLESS} i epd, '' side, '' state FROM n"
+    yield "drill", lambda _: _sql(samples.drills()[0], endless), "another database"
+    yield "drill", lambda _: _sql(None, "CREATE TABLE games (pgn TEXT)"), "another database"
+    yield "drill", b"no database, but long enough " * 100, "expected path to be a file of progress"
+    # A text as reach was a TypeError when the book was written.
+    for change in ({"reach": "x"}, {"reach": None}, {"over": "no"}, {"promised": float("nan")}):
+        yield "result", lambda _, change=change: _result(**change), next(iter(change))
+    for spec in (b"s(e=m,t=\x85)", b"x" * 10_000, b"cfr(" * 3000, b"uniform(a=%s)" % (b"9" * 5000)):
+        yield "policy", spec, r"make_policy\(\)"
+    yield "position", b"8/" * 5000 + b" w - - 0 1", "expected fen to be a FEN"
+    # Actions that OpenSpiel does not have were a TypeError, and a probability made up for the others.
+    for place, value in ((1, -1), (1, 2**31 - 1), (0, 2**31 - 1)):
+        yield "tree", lambda _, at=(place, value): _tree(action=at), "action does not describe a tree"
+    yield "tree", lambda _: _tree(sigma=(slice(1, 4), 1.0)), "sigma does not describe a tree"
+    yield "tree", lambda _: _tree(fingerprint="x" * 5000), "was damaged"
+    for text in (
+        b"kuhn_poker(\xe9",
+        b"python_clock(e=(),\n1)",
+        b"python_meta_precomputation(tree_file=nothing)",
+        b"python_meta_precomputation(\x1az)",
+        b"kuhn_poker(" + b"ye" * 5000 + b")",
+        b"python_clock(game=" + b"file" * 20_000 + b")",  # half a minute, for one long word
+        b"python_clock(" + b"x(" * 20_000,  # the parser took a gigabyte for fifty thousand characters
+    ):
+        yield "tree_game", text, "expected a game that its string loads"
+    # Engines, and commands to ours.
+    yield "uci_search", b"id name k\noption name \x7f type check\nuciok", "no option 'Hash'"
+    yield "uci_player", b"x\n" * 20_000, "to answer 'uci' with 'uciok'"
+    yield "uci_main", b"\xff\nuci\nquit\nx", lambda said: b"uciok\n" in said
+    # Files that are no games.
+    for data in (b"", b"\n" * 1000, bytes(range(256)) * 40, b"e4 e5 Nf3\n", b"[" * 10_000):
+        yield "pgn_moves", data, r"pgn_moves\(\): expected games of anyone"
+    none = r"^read_repertoire\(\): expected moves of white in .*got none"
+    for moves in ("", "no game", game(""), game("1. Ke4"), "\x00" * 100, game("1. e4", FEN="nonsense")):
+        yield "repertoire", moves.encode(), none
+    for prose in _PROSE:  # python-chess finds moves in it
+        yield "repertoire", prose.encode(), f"{none}: .* no PGN tags"
+    for kind, pack in _PACKED.items():
+        for name in ("pgn_names", "games", "repertoire"):
+            yield name, pack(_E4), f"expected a PGN file, got .* compressed by {kind}: unpack it"
 
 
-@pytest.mark.parametrize(
-    "state",
-    [
-        *({"stability": float("nan")}, {"stability": -1.0}, {"stability": None}, {"difficulty": 1e999}),
-        {"last_review": "2026-01-01T00:00:00"},  # without a time zone
-        *({"due": 5}, {"step": 0, "state": 1}, {"state": 10**400}),
-        *("null", "{}", "[" * 9000, "9" * 5000, b"\xff", "x" * 20_000),
-    ],
-)
-def test_a_card_that_cannot_be_is_refused(progress, state):
-    with sqlite3.connect(progress) as file:
-        if isinstance(state, dict):
-            ((known,),) = file.execute("SELECT state FROM cards")
-            state = json.dumps(json.loads(known) | state)
-        file.execute("UPDATE cards SET state = ?", (state,))
-    with pytest.raises(ValueError, match="expected the state of a card"):
-        Drill(samples.small_book(), progress)
+_CORPUS = list(_corpus())
 
 
-def test_progress_of_other_tables_is_refused(progress):
-    with sqlite3.connect(progress) as file:
-        file.executescript(
-            f"DROP TABLE cards; CREATE VIEW cards AS {_ENDLESS} i epd, '' side, '' state FROM n"
-        )
-    with pytest.raises(ValueError, match="another database"):
-        Drill(samples.small_book(), progress)
-
-
-def test_progress_that_cannot_be_written_is_told(progress):
-    with Drill(samples.small_book(), progress) as drill:
-        with sqlite3.connect(progress) as file:
-            file.execute("DROP TABLE answers")
-        card = drill.next(samples.NOW)
-        with pytest.raises(ValueError, match=r"Drill\.answer\(\): expected progress that can be written"):
-            drill.answer(card, card.moves[0], samples.NOW)
-
-
-@pytest.mark.parametrize(
-    "change", [{"reach": "x"}, {"reach": None}, {"over": "no"}, {"promised": float("nan")}]
-)
-def test_exits_of_a_result_are_checked(tmp_path, change):
-    """A text as reach was a TypeError when the book was written."""
-    (told,) = samples.results()
-    told = told | {"exits": [told["exits"][0] | change]}
-    (tmp_path / "result.json").write_text(json.dumps(told))
-    with pytest.raises(ValueError, match=next(iter(change))):
-        Preparation.read(tmp_path)
-
-
-@pytest.mark.parametrize("spec", ["s(e=m,t=\udc85)", "x" * 10_000, "cfr(" * 3000, f"uniform(a={'9' * 5000})"])
-def test_specs_are_refused_in_one_short_line(spec):
-    with one_short_line(r"make_policy\(\)"):
-        make_policy(pyspiel.load_game("kuhn_poker"), spec)
-
-
-@pytest.mark.parametrize(("action", "history"), [(-1, 1), (2**31 - 1, 1), (2**31 - 1, 0)])
-def test_actions_of_a_tree_are_numbers_that_openspiel_has(action, history):
-    """The largest was a TypeError of OpenSpiel's when the meta-game was made."""
-    tree = samples.sample_trees()[0]
-    actions = tree.action.copy()
-    actions[history] = action
-    with pytest.raises(ValueError, match="action does not describe a tree"):
-        dataclasses.replace(tree, action=actions).check()
-
-
-def test_chance_of_a_tree_sums_to_one():
-    """It was exported with a negative probability that made up for the others."""
-    tree = samples.sample_trees()[0]
-    sigma = tree.sigma.copy()
-    sigma[tree.parent == 0] = 1.0
-    with pytest.raises(ValueError, match="sigma does not describe a tree"):
-        dataclasses.replace(tree, sigma=sigma).check()
-
-
-def rewritten(path, told=(), **arrays):
-    """Write an archive again with other values in its header, and arrays that functions change in place."""
-    with np.load(path) as file:
-        known = json.loads(bytes(file["header"]))
-        kept = {name: file[name] for name in file if name != "header"}
-    for name, change in arrays.items():
-        change(kept[name])
-    write_archive(path, known | dict(told), kept)
-
-
-def test_a_long_fingerprint_is_told_in_one_short_line(tmp_path):
-    samples.sample_trees()[0].save(tmp_path / "tree.npz")
-    rewritten(tmp_path / "tree.npz", {"fingerprint": "x" * 5000})
-    with one_short_line("was damaged"):
-        HistoryTree.load(tmp_path / "tree.npz")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "kuhn_poker(\udce9",
-        "python_clock(e=(),\n1)",
-        "python_meta_precomputation(tree_file=nothing)",
-        "python_meta_precomputation(\x1az)",
-        "kuhn_poker(" + "ye" * 5000 + ")",
-        "python_clock(game=" + "file" * 20_000 + ")",  # a name that no parameter has took a minute to be seen
-        "python_clock(" + "x(" * 20_000,  # the parser took a gigabyte for fifty thousand characters
-    ],
-)
-def test_game_strings_of_trees_are_refused_in_one_short_line(text):
-    with one_short_line("expected a game that its string loads"):
-        loaded_game(text)
-
-
-def test_a_long_position_is_refused_in_one_short_line():
-    with one_short_line("expected fen to be a FEN"):
-        ChessGame({"fen": "8/" * 5000 + " w - - 0 1"})
-
-
-def test_a_store_whose_rows_are_out_of_order_gives_no_others(tmp_path):
-    """SQLite may then find rows that nobody asked for."""
-    start, end = "rnbqkbnr/", "/PPPPPPPP/RNBQKBNR w KQkq -"
-    epds = [
-        f"{start}pppppppp/8/8/8/8{end}",
-        f"{start}pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq -",
-        f"{start}pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq -",
-    ]
-    path = tmp_path / "store.sqlite"
-    with EvaluationStore(path) as store:
-        lines = (Line("e2e4", 0, None), Line("d2d4", 0, None))
-        for epd in epds:
-            store.put("e", "nodes=1", 2, epd, SearchResult(lines, 1, 1))
-    swapped = f"{start}8/8/8/pppppppp/8{end}"
-    path.write_bytes(path.read_bytes().replace(epds[0].encode(), swapped.encode()))
-    with EvaluationStore(path) as store:
-        try:
-            assert set(store.get_many("e", "nodes=1", 2, epds)) <= set(epds)
-        except EngineError as error:  # by SQLite's version
-            assert "got a position that was not asked for: the file is damaged" in str(error)
-
-
-def test_a_long_name_in_a_store_is_told_in_one_short_line(tmp_path):
-    with EvaluationStore(tmp_path / "store.sqlite") as store:
-        epd = "8/8/8/8/8/k7/8/K7 w - -"
-        store.put("x" * 20_000, "nodes=1", 1, epd, SearchResult((Line("a1b1", 0, None),), 1, 1))
-        with one_short_line("to be stored in", EngineError):
-            StoredEngine(store).search([epd], SearchLimit(nodes=2), 1)
-
-
-def test_an_option_that_cannot_be_printed_is_told_in_one_line(tmp_path):
-    script = tmp_path / "engine.py"
-    script.write_text("input(); print('id name k\\noption name \\x7f type check\\nuciok'); input()")
-    with one_short_line("no option 'Hash'", EngineError):
-        EnginePool([sys.executable, str(script)], workers=1, options={"Hash": 1})
+@pytest.mark.parametrize(("target", "data", "expected"), _CORPUS, ids=[target for target, *_ in _CORPUS])
+def test_an_input_is_read_or_refused_in_one_short_line_with_little_time_and_memory(
+    target, data, expected, tmp_path
+):
+    data = data(tmp_path) if callable(data) else data
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    tracemalloc.start()
+    began = time.thread_time()
+    try:
+        result, refusal = USES[target](data, folder), ""
+    except (ValueError, EngineError) as error:
+        refusal = str(error)
+    seconds, memory = time.thread_time() - began, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert seconds < 5.0 and memory < (1 << 24) + 16 * len(data)
+    if isinstance(expected, str):
+        assert re.search(expected, refusal) and len(refusal) < 1500 and refusal.isprintable()
+    else:
+        assert not refusal and expected(result)
 
 
 def test_messages_are_one_printable_line():
@@ -300,57 +266,52 @@ def test_messages_are_one_printable_line():
     assert one_line(MemoryError()) == "MemoryError()" and len(one_line("x" * 10_000)) == 300
 
 
-# -- engines that end, and commands that are no text -------------------------------------------------------
+def test_progress_that_cannot_be_written_is_reported(tmp_path):
+    path = tmp_path / "drill.sqlite"
+    path.write_bytes(samples.drills()[0])
+    with Drill(samples.small_book(), path) as drill:
+        with sqlite3.connect(path) as file:
+            file.execute("DROP TABLE answers")
+        card = drill.cards[0]
+        with pytest.raises(ValueError, match=r"Drill\.answer\(\): expected progress that can be written"):
+            drill.answer(card, card.moves[0], samples.NOW)
 
 
-def _engine(request, data):
-    """Return how often an engine that prints this data and ends was started."""
+def test_a_store_whose_rows_are_out_of_order_gives_no_others(tmp_path):
+    """SQLite may then find rows that nobody asked for."""
+    path, epds = tmp_path / "store.sqlite", samples.store_positions()
+    swapped = epds[0].replace("pppppppp/8/8/8/8", "8/8/8/pppppppp/8").encode()
+    path.write_bytes(samples.stores()[0].replace(epds[0].encode(), swapped))
+    with EvaluationStore(path) as store:
+        try:
+            found = store.get_many(samples.STORE_ENGINE, samples.STORE_LIMIT, 2, epds)
+            assert set(found) <= set(epds)
+        except EngineError as error:  # by SQLite's version
+            assert "got a position that was not asked for: the file is damaged" in str(error)
+
+
+def _commands(engine):
+    UciEngine(engine, say=(told := []).append).run(["isready", "go nodes 1", "quit"])
+    assert "readyok" in told and told[-1] == "bestmove (none)"
+
+
+@pytest.mark.parametrize(
+    ("said", "use"),
+    [
+        (b"id name x\nuciok\n", _commands),
+        (
+            b"id name x\nuciok\nbestmove e2e4\n",
+            lambda engine: [engine.ready() for _ in range(1000)],
+        ),  # unasked
+    ],
+)
+def test_an_engine_that_ends_is_not_started_forever(said, use):
     starts = []
 
-    def said():
-        starts.append(data)
-        return iter([data])
+    def sections():
+        starts.append(said)
+        return iter([said])
 
-    fake = engines.without_processes(said)
-    fake.start()
-    request.addfinalizer(fake.stop)
-    return starts
-
-
-def test_an_engine_that_always_ends_is_not_started_forever(request):
-    starts, told = _engine(request, b"id name x\nuciok\n"), []
-    engine = UciEngine(EnginePlayer("engine"), say=told.append)
-    engine.run(["isready", "go nodes 1", "quit"])
-    assert "readyok" in told and told[-1] == "bestmove (none)"
+    with engines.without_processes(sections):
+        use(EnginePlayer("engine"))
     assert len(starts) < 20
-
-
-def test_an_engine_that_answers_unasked_and_ends_is_not_started_forever(request):
-    starts = _engine(request, b"id name x\nuciok\nbestmove e2e4\n")
-    player = EnginePlayer("engine")
-    for _ in range(1000):
-        player.ready()
-    assert len(starts) < 20
-
-
-def test_an_engine_that_never_says_uciok_is_refused(request):
-    _engine(request, b"x\n" * 20_000)
-    with pytest.raises(EngineError, match="to answer 'uci' with 'uciok'"):
-        EnginePlayer("engine")
-
-
-def test_commands_that_are_no_utf8_are_passed_over(request, monkeypatch, tmp_path):
-    _engine(request, b"id name x\nuciok\nreadyok\nbestmove e2e4\n")
-    (tmp_path / "book.bin").write_bytes(engines._book())
-    typed = io.TextIOWrapper(io.BytesIO(b"\xff\nuci\nquit\n"), encoding="utf-8")
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    monkeypatch.setattr(sys, "stdin", typed)
-    monkeypatch.setattr(sys, "stdout", out)
-    assert main(["uci", f"--book={tmp_path / 'book.bin'}", "--engine=/bin/true"]) == 0
-    out.seek(0)
-    assert "uciok\n" in out.read()
-
-
-def test_samples_are_as_they_are_written():
-    """The inputs of all targets are made of files that are read without a complaint."""
-    assert samples.results()

@@ -11,9 +11,12 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 
 import pyspiel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games import HistoryTree, make_policy, register_policy
 from precomp_games._support.files import read_archive, write_archive
@@ -35,7 +38,8 @@ from precomp_games.tree.facts import ARRAYS
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch
-from tools.fuzz.mutate import VALUES
+from tests.properties import examples
+from tools.fuzz.mutate import VALUES, places
 from tools.readers import READERS
 from tools.resumed import WATCHED, left, resume
 from tools.samples import results, sample_trees, small_book
@@ -95,10 +99,9 @@ def test_an_identity_is_printed_cleanly_and_not_whole(engine, tmp_path, fake, ca
     assert len(error) < 3000 and error.strip().isprintable()
 
 
-@pytest.mark.parametrize("spec", ["uci(engine={evil},store={made},nodes=1)", "uci(store={made})"])
-def test_an_opponents_spec_runs_nothing(spec, tmp_path, evil, fake, capsys, monkeypatch):
+def test_an_opponents_spec_runs_nothing(tmp_path, evil, fake, capsys, monkeypatch):
     made = tmp_path / "made.sqlite"
-    folder = preparation(tmp_path / "bk", opponent=spec.format(evil=evil, made=made))
+    folder = preparation(tmp_path / "bk", opponent=f"uci(engine={evil},store={made},nodes=1)")
     assert main(["x", f"--opponent={folder}", f"--engine={fake}"]) == 1
     error = capsys.readouterr().err
     assert "opens and runs nothing" in error and "--opponent_spec" in error and error.count("\n") == 1
@@ -210,53 +213,32 @@ def test_games_are_not_written_through_links(name, tmp_path):
     assert victim.read_text() == "1. e4"
 
 
-# Costs seconds: each field of a folder's state, and each kind of JSON in its place.
-@pytest.mark.parametrize("name", ["spar", "report"])
-def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name, tmp_path, cases):
+@examples(800)
+@given(st.sampled_from(["spar", "report"]), st.data())
+def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name, data):
     """A result that is read can be shown, and written again."""
-    told = json.loads(left(name)["result.json"])
-    places = list(_places(told))
-    path = tmp_path / "result.json"
-    for number, where in enumerate(places):
-        for value in VALUES[number % 2 :: 8 // cases(8)]:
-            path.write_text(json.dumps(_with(told, where, value)))
-            try:
-                made = Preparation.read(tmp_path)
-                json.dumps(made.to_json(), indent=1)
-                assert BookPage(made).facts and str(made) and made.columns()
-            except ValueError as error:
-                assert str(error).count("\n") == 0, (where, value)
-    for value in VALUES:  # the whole file, too
-        path.write_text(json.dumps(value))
-        with pytest.raises(ValueError, match=r"expected a result\.json of precomp-games prepare, got"):
-            Preparation.read(tmp_path)
+    told = {"": json.loads(left(name)["result.json"])}
+    holder, key = data.draw(st.sampled_from(places(told)))
+    holder[key] = data.draw(st.sampled_from(VALUES))
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "result.json").write_text(json.dumps(told[""]))
+        try:
+            made = Preparation.read(folder)
+        except ValueError as error:
+            words = "expected a result.json of precomp-games prepare, got" if holder is told else ""
+            assert words in str(error) and "\n" not in str(error)
+        else:
+            assert holder is not told
+            json.dumps(made.to_json(), indent=1)
+            assert BookPage(made).facts and str(made) and made.columns()
 
 
-def _places(told, above=()):
-    """Yield the ways to all fields and elements of a document."""
-    for key, inner in told.items() if isinstance(told, dict) else enumerate(told):
-        yield (*above, key)
-        if isinstance(inner, dict | list):
-            yield from _places(inner, (*above, key))
-
-
-def _with(told, where, value):
-    """Return a document with another value at a place."""
-    told = json.loads(json.dumps(told))
-    part = told
-    for key in where[:-1]:
-        part = part[key]
-    part[where[-1]] = value
-    return told
-
-
-@pytest.mark.parametrize("value", VALUES)
-def test_conditions_of_a_sparring_are_these_or_refused_in_one_line(value, tmp_path):
+def test_conditions_of_a_sparring_are_these_or_refused_in_one_line(tmp_path):
     told = json.loads(left("spar")["sparring.json"])
-    each = [value, *(told | {name: value} for name in told if told[name] != value)]
-    for number, changed in enumerate(each):
-        path = tmp_path / f"{number}.json"
-        path.write_text(json.dumps(changed))
+    changed = [told | {name: value} for value in VALUES for name in told if told[name] != value]
+    path = tmp_path / "sparring.json"
+    for other in (*VALUES, *changed):
+        path.write_text(json.dumps(other))
         with pytest.raises(ValueError, match=r"^--output_dir: expected a new folder, or [^\n]*$"):
             spar._check_conditions(path, told)
 
@@ -397,22 +379,11 @@ universal_poker.maxRaises universal_poker.numBoardCards universal_poker.raiseSiz
 
 # -- the rule ------------------------------------------------------------------------------------------------
 
-_WRITE = "writes the file that its caller names"
-_START = "starts the program that its caller names"
-_EXCEPTIONS = {
-    **dict.fromkeys(
-        (
-            "HistoryTree.save",
-            "EvaluationStore.export",
-            "Engines.export",
-            "save_policy",
-        ),
-        _WRITE,
-    ),
-    **dict.fromkeys(("save_calibration", "write_exports", "write_match_pgn", "write_pgn"), _WRITE),
-    **dict.fromkeys(("Preparation.write", "write_polyglot", "write_report"), _WRITE),
-    **dict.fromkeys(("DaskEngine", "EnginePlayer", "EnginePool", "MatchEngine", "find_engine"), _START),
-}
+_WRITERS = (
+    *("HistoryTree.save", "EvaluationStore.export", "Engines.export", "save_policy", "save_calibration"),
+    *("write_exports", "write_match_pgn", "write_pgn", "Preparation.write", "write_polyglot", "write_report"),
+)
+_STARTERS = ("DaskEngine", "EnginePlayer", "EnginePool", "MatchEngine", "find_engine")
 
 
 def test_all_public_readers_are_watched():
@@ -428,7 +399,8 @@ def test_all_public_readers_are_watched():
                 if callable(function) and _takes_a_file(function):
                     found.add(key)
     watched = {name for reader in READERS.values() for name in reader.covers}
-    assert found <= watched | set(_EXCEPTIONS), "see tools/readers.py, or say why not"
+    others = {*_WRITERS, *_STARTERS}  # of a file or a program that their caller names
+    assert found <= watched | others, "see tools/readers.py, or say why not"
 
 
 def _takes_a_file(function):
@@ -439,11 +411,12 @@ def _takes_a_file(function):
     return any("PathLike" in str(p.annotation) or p.name in ("path", "command") for p in parameters)
 
 
-@pytest.mark.parametrize("traced", [False, True])
 # Costs seconds: all readers.
-def test_readers_read_and_do_nothing_else(traced, tmp_path, cases):
+@pytest.mark.parametrize(
+    ("step", "traced"), [(8, False), pytest.param(1, True, marks=pytest.mark.slow("all files, under strace"))]
+)
+def test_readers_read_and_do_nothing_else(step, traced, tmp_path):
     """In a process of its own, under an audit hook: good files, and hostile ones, which are worked with."""
-    step = 8 // cases(8)
     command = [sys.executable, "-m", "tools.readers", str(step)]
     if traced:
         strace = shutil.which("strace")

@@ -13,7 +13,16 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from precomp_games.chess import Book, BookPage, Preparation, PreparationSettings, book_exits, write_report
+from precomp_games.chess import (
+    Book,
+    BookPage,
+    Preparation,
+    PreparationSettings,
+    action_of,
+    book_exits,
+    write_report,
+)
+from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
 from precomp_games.chess.plan.preparation import BestFirst, BySparring
 from precomp_games.chess.study.page import ReportMatch
 from tests.oracles.chess_books import entry, uci
@@ -99,6 +108,73 @@ def against_people():
         for moves, pawns in (((), 30), (uci("e2e4 c7c5"), 90))
     }
     return changed(each, settings=settings, exits=exits, evaluations=lost, search=BestFirst(), clock=0.01)
+
+
+ANN = PlayedGame("Ann", "Bob", 1999, "1-0", uci("e2e4 e7e5 g1f3 b8c6"))
+
+
+def with_games(each):
+    """Return the page's book with games behind replies, and a plot."""
+    known = {
+        uci("e2e4 e7e5"): ReplyGames(7, (ANN, PlayedGame("Carol <b>", "Bob", None, "1/2-1/2"))),
+        uci("e2e4 c7c5"): ReplyGames(1, (ANN,)),
+    }
+    person = Person("Bob", 8, 1990, 1999)
+    return changed(each, games=known, person=person, plots={"What memory is worth": PLOT})
+
+
+def replies_to(book):
+    """Return an opponent who plays what the book has an answer to, and two other moves."""
+    known = {}
+    for position in book.positions:
+        known.setdefault(position.history[:-1], []).append(position.history[-1:])
+
+    def replies(state):
+        legal = state.legal_actions()
+        own = [action_of(move) for (move,) in filter(None, known.get(tuple(state.moves()), ()))]
+        actions = [*own, *[action for action in legal if action not in own][:2]]
+        return dict.fromkeys(actions, 1.0 / len(actions))
+
+    return replies
+
+
+def hostile():
+    """Return texts that would do something in a page that takes them for more than text."""
+    run = "window.hacked=1"
+    return [
+        *(f"{end}<script>{run}</script>" for end in ("", "</script>", "</title>", "</style>", "</bdi></h1>")),
+        *(f"{end}<img src=x onerror={run}>" for end in ("", '">', "'>", "-->", "]]>")),
+        *(f"{quote} autofocus onfocus={quote}{run}" for quote in "'\""),
+        *(f"<svg onload={run}>", f"<a href=javascript:{run}>x</a>", f"<!--<script>{run}//-->"),
+        *("<base href=//example.org>", "<meta http-equiv=refresh content=0>", "<object data=x>"),
+        *("<form action=//example.org><input name=x autofocus>", "<iframe srcdoc=x>"),
+        *("<template>", "<plaintext>", "<textarea>", "<noscript>", "<style>*{display:none}</style>"),
+        *("&lt;script&gt;", "&amp;lt;", "{{7*7}}", "{% raw %}", "\\u003cscript\\u003e"),
+        *("__proto__", "constructor"),
+        *("\u202etxet desrever", "\u2066\u2067\u200f\u200e\u061c\ufeff", "\u2028\u2029\x85"),
+        *("a\x00b\x1b[31m\x07", "\ud7ff\U0010ffff\ufffe", "x" * 100_000),
+    ]
+
+
+def hostile_plots():
+    """Return plots that would, each with its name."""
+    bad = [
+        "<script>window.hacked=1</script>",
+        "<g onload='window.hacked=1' onclick='window.hacked=1'/>",
+        "<a xlink:href='javascript:window.hacked=1'><text>x</text></a>",
+        "<use xlink:href='https://example.org/a.svg#x'/><use href='//example.org#x'/>",
+        "<image href='https://example.org/a.png'/>",
+        "<foreignObject><b xmlns='http://www.w3.org/1999/xhtml'><script>hacked=1</script></b></foreignObject>",
+        "<rect fill='url(https://example.org#x)' style='stroke: url(//example.org); mask: url(//a)'/>",
+        "<animate attributeName='href' to='javascript:window.hacked=1'/><set attributeName='onload' to='x'/>",
+        "<style>@import url(//example.org);</style>",
+        "<text>&lt;/text&gt;&lt;script&gt;window.hacked=1&lt;/script&gt;</text>",
+        "<rect id='x&quot; onload=&quot;window.hacked=1' d='&quot;&gt;&lt;script&gt;'/>",
+        "<title>&lt;/svg&gt;&lt;script&gt;window.hacked=1&lt;/script&gt;</title>",
+        "<!-- --><?php x?><![CDATA[<script>window.hacked=1</script>]]>",
+        "<g>" * 500 + "<rect/>" + "</g>" * 500,
+    ]
+    return {f"{k}<script>": PLOT.replace("</svg>", f"{part}</svg>") for k, part in enumerate(bad)}
 
 
 def written(path, *books, title=SHORT):

@@ -22,7 +22,7 @@ from tools.resumed import WATCHED, changed_state
 _WORDS = tuple(text.encode("utf-8", "surrogateescape") for text in (*SPECS, *PLACES))
 
 
-def _with_fingerprint(header: dict[str, Any], arrays: dict[str, Any]) -> None:
+def with_fingerprint(header: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Make a fingerprint fit, as anyone who changes a file on purpose can."""
     with contextlib.suppress(Exception):
         fields = {
@@ -41,7 +41,7 @@ def _with_fingerprint(header: dict[str, Any], arrays: dict[str, Any]) -> None:
 def _register(name: str, reader: Reader) -> None:
     """Make a target of a reader."""
     words = (*reader.words, *_WORDS)
-    mend = _with_fingerprint if name == "tree" else None
+    mend = with_fingerprint if name == "tree" else None
     change = functools.partial(changed, words=words, suffix=pathlib.Path(reader.name).suffix, mend=mend)
     if name.startswith("command_"):
         change = functools.partial(changed_state, name.removeprefix("command_"), words=words)
