@@ -4,28 +4,29 @@ import dataclasses
 import json
 import sqlite3
 import sys
+import tempfile
 import time
 import zipfile
+from pathlib import Path
 
 import chess
 import chess.engine
 import chess.pgn
 import chess.svg
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games.chess import Book, book_exits, write_exports, write_pgn
 from precomp_games.chess.data.book import BookExit
 from precomp_games.chess.study import studies
-from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.sentences import BookSentences
-from tests.chess.test_report import hostile, replies_to
 from tests.examples.launcher import table
-from tests.oracles.chess_books import RANDOM_BOOKS, entry, random_book, small_book, uci
+from tests.oracles.chess_books import entry, random_book, random_books, small_book, uci
 from tests.oracles.games import uniform
-from tests.oracles.pages import against_people, changed, page_with, small
+from tests.oracles.pages import against_people, changed, hostile, page_with, replies_to, small
 from tests.oracles.pgn import games_of, nodes_of, read_back
-
-EVERY = list(EXPORTS)
+from tests.properties import examples
 
 
 def reported(book, replies=uniform, **more):
@@ -34,7 +35,7 @@ def reported(book, replies=uniform, **more):
 
 
 def tree_of(game):
-    """{moves: comment without arrows and evaluation} of a game."""
+    """Return {moves: comment without arrows and evaluation} of a game."""
     nodes = nodes_of(game)
     for node in nodes.values():
         node.set_arrows([])
@@ -50,23 +51,23 @@ def plain_tree(book, folder):
 # -- PGN ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "side", "start", "size"), RANDOM_BOOKS)
-def test_pgn_files_have_the_tree_of_the_book_and_its_sentences(seed, side, start, size, tmp_path):
-    book = random_book(seed, side, start, size // 3)
-    for each in (reported(book, replies_to(book)), page_with(book, [0.0] * len(book), 0.6, 0.5)):
-        names = write_exports(tmp_path, [each], ["lichess", "pgn"], min_share=0.0)
-        (game,) = games_of(tmp_path / "arrows.pgn")
-        assert set(tree_of(game)) == plain_tree(book, tmp_path) and game.board() == start
-        chapters = [game for name in names if "lichess" in name for game in games_of(tmp_path / name)]
-        assert {move: comment for game in chapters for move, comment in tree_of(game).items()} == tree_of(
-            game
-        )
-        assert {game.headers["Orientation"] for game in chapters} == {chess.COLOR_NAMES[side]}
-        said = BookSentences(each.made)
-        for history, comment in tree_of(game).items():
-            ours = len(history) % 2 == (start.turn == side)
-            expected = history and (said.of_move(history) if ours else said.of_reply(history))
-            assert " ".join(comment.split()) == (expected or "")
+@examples(40)
+@given(random_books(), st.booleans())
+def test_pgn_files_have_the_tree_of_the_book_and_its_sentences(book, has_exits):
+    each = reported(book, replies_to(book)) if has_exits else page_with(book, [0.0] * len(book), 0.6, 0.5)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        names = write_exports(folder, [each], ["lichess", "pgn"], min_share=0.0)
+        game = read_back(folder / "arrows.pgn")
+        chapters = [game for name in names if "lichess" in name for game in games_of(folder / name)]
+        assert set(tree_of(game)) == plain_tree(book, folder) and game.board() == book.start
+    assert {move: each for game in chapters for move, each in tree_of(game).items()} == tree_of(game)
+    assert {game.headers["Orientation"] for game in chapters} == {chess.COLOR_NAMES[book.side]}
+    said = BookSentences(each.made)
+    for history, comment in tree_of(game).items():
+        ours = len(history) % 2 == (book.start.turn == book.side)
+        expected = history and (said.of_move(history) if ours else said.of_reply(history))
+        assert " ".join(comment.split()) == (expected or "")
 
 
 def test_rare_replies_are_left_out_with_what_follows_them(tmp_path):
@@ -87,11 +88,10 @@ def test_rare_replies_are_left_out_with_what_follows_them(tmp_path):
     ):
         each = page_with(book, [0.0] * len(book), 0.6, 0.5, exits=made)
         write_exports(tmp_path, [each], ["pgn", "lichess", "anki", "csv"], min_share=least)
-        (game,) = games_of(tmp_path / "arrows.pgn")
+        game = read_back(tmp_path / "arrows.pgn")
         assert [node.uci() for node in game.next().variations] == list(lines)[:left]
-        (study,) = games_of(tmp_path / "lichess-1.pgn")
-        assert set(tree_of(study)) == set(tree_of(game))
-        notes, _ = collection(tmp_path / "cards.apkg", tmp_path)
+        assert set(tree_of(read_back(tmp_path / "lichess-1.pgn"))) == set(tree_of(game))
+        notes, _, _ = collection(tmp_path)
         assert len(notes) == 1 + left + (left == 4) and len(table(tmp_path / "book.csv")) == len(book)
 
 
@@ -101,9 +101,8 @@ def test_arrows_evaluations_and_notes(tmp_path):
         (): chess.engine.PovScore(chess.engine.Cp(31), chess.WHITE),
         after: chess.engine.PovScore(chess.engine.Mate(3), chess.WHITE),
     }
-    each = changed(small(), evaluations=evaluations)
-    write_exports(tmp_path, [each], ["pgn"])
-    (game,) = games_of(tmp_path / "arrows.pgn")
+    write_exports(tmp_path, [changed(small(), evaluations=evaluations)], ["pgn"])
+    game = read_back(tmp_path / "arrows.pgn")
     drawn = {(arrow.tail, arrow.head, arrow.color) for arrow in game.arrows()}
     assert drawn == {(chess.E2, chess.E4, "green"), (chess.D2, chess.D4, "yellow")}
     assert game.eval() == evaluations[()] and "Where it begins." in game.comment
@@ -111,14 +110,13 @@ def test_arrows_evaluations_and_notes(tmp_path):
     replies = {chess.Move(arrow.tail, arrow.head): arrow.color for arrow in first.arrows()}
     assert len(replies) == 20 and first.eval() is None  # each is one reply in twenty
     assert {move.uci() for move, color in replies.items() if color == "blue"} == {"e7e5", "c7c5"}
-    sicilian = first.variation(chess.Move.from_uci("c7c5"))
+    sicilian = first.variation(after[1])
     assert sicilian.eval() == evaluations[after] and sicilian.comment.endswith("[%eval #3]")
     assert "The Sicilian." in sicilian.comment and not sicilian.nags
     assert "Expected score: 80 of 100." in sicilian.next().comment
     write_exports(tmp_path, [against_people()], ["pgn", "lichess"])
     for name in ("arrows.pgn", "lichess-1.pgn"):
-        (game,) = games_of(tmp_path / name)
-        assert game.next().variation(chess.Move.from_uci("c7c5")).nags == {chess.pgn.NAG_MISTAKE}
+        assert read_back(tmp_path / name).next().variation(after[1]).nags == {chess.pgn.NAG_MISTAKE}
 
 
 @pytest.mark.parametrize("most", [20, 80, 300])
@@ -129,13 +127,11 @@ def test_studies_keep_within_the_limits(most, tmp_path, monkeypatch):
     book = random_book(1, chess.WHITE, chess.Board(), 150)
     each = reported(book, replies_to(book))
     names = write_exports(tmp_path, [each], ["lichess"], "White", min_share=0.0)
-    chapters = []
-    for number, name in enumerate(names, start=1):
-        games = games_of(tmp_path / name)
-        assert len(games) == 5 or (number == len(names) and 0 < len(games) < 5)
-        study = f"White ({number})" if len(names) > 1 else "White"
-        assert {game.headers["StudyName"] for game in games} == {study}
-        chapters += games
+    files = [games_of(tmp_path / name) for name in names]
+    assert {len(games) for games in files[:-1]} <= {5} and 0 < len(files[-1]) <= 5
+    studied = [{game.headers["StudyName"] for game in games} for games in files]
+    assert studied == [{f"White ({k + 1})" if len(names) > 1 else "White"} for k in range(len(names))]
+    chapters = [game for games in files for game in games]
     trees = [tree_of(game) for game in chapters]
     assert len(chapters) > 5 or most > 80
     assert max(map(len, trees)) <= most
@@ -148,60 +144,51 @@ def test_studies_keep_within_the_limits(most, tmp_path, monkeypatch):
     assert max(sizes) <= 3 * most and sum(sizes) == sum(map(len, trees))
 
 
-def test_a_small_book_is_one_chapter(tmp_path):
-    assert write_exports(tmp_path, [small()], ["lichess"]) == ["lichess-1.pgn"]
-    (game,) = games_of(tmp_path / "lichess-1.pgn")
-    assert game.headers["ChapterName"] == "All lines"
-    assert game.headers["StudyName"] == "Opening preparation"
-
-
-def test_chapters_are_called_by_their_moves(tmp_path):
+def test_chapters_are_called_by_their_moves_but_for_one_of_all_lines(tmp_path):
     lines = ["e7e5 g1f3 b8c6", "e7e5 g1f3 g8f6", "c7c5 g1f3 d7d6", "c7c5 g1f3 b8c6", "d7d5"]
     known = [entry("", {"e2e4": 1.0})]
     known += [entry(f"e2e4 {reply}", {"g1f3": 1.0}, reach) for reply, reach in (("e7e5", 0.5), ("c7c5", 0.3))]
     known += [entry(f"e2e4 {line}", {"b1c3": 1.0}, 0.1) for line in lines]
     book = Book(chess.Board(), chess.WHITE, known)
-    write_exports(tmp_path, [reported(book, replies_to(book))], ["lichess"])
-    titles = [game.headers["ChapterName"] for game in games_of(tmp_path / "lichess-1.pgn")]
-    assert titles == [
-        "King's Pawn Game: 1. e4 e5",
-        "Sicilian Defense: 1. e4 c5",
-        "Scandinavian Defense: 1. e4 d5",
-    ]
+    for each, titles in (
+        (
+            reported(book, replies_to(book)),
+            [
+                "King's Pawn Game: 1. e4 e5",
+                "Sicilian Defense: 1. e4 c5",
+                "Scandinavian Defense: 1. e4 d5",
+            ],
+        ),
+        (small(), ["All lines"]),
+    ):
+        assert write_exports(tmp_path, [each], ["lichess"]) == ["lichess-1.pgn"]
+        chapters = games_of(tmp_path / "lichess-1.pgn")
+        assert [game.headers["ChapterName"] for game in chapters] == titles
+        assert {game.headers["StudyName"] for game in chapters} == {"Opening preparation"}
 
 
 # -- Anki --------------------------------------------------------------------------------------------------
 
 
-def collection(path, folder):
-    """Notes by GUID, and pictures by name, of a package."""
-    with zipfile.ZipFile(path) as package:
+def collection(folder):
+    """Return notes by GUID, pictures by name, and tags by the line that leads there, of a package."""
+    with zipfile.ZipFile(folder / "cards.apkg") as package:
         assert package.testzip() is None
         (folder / "collection.anki2").write_bytes(package.read("collection.anki2"))
         numbers = json.loads(package.read("media"))
         pictures = {name: package.read(number).decode() for number, name in numbers.items()}
     connection = sqlite3.connect(folder / "collection.anki2")
-    notes = dict(connection.execute("SELECT guid, flds FROM notes"))
-    assert connection.execute("SELECT count(*) FROM cards").fetchone()[0] == len(notes)
+    rows = connection.execute("SELECT guid, flds, tags FROM notes").fetchall()
+    assert connection.execute("SELECT count(*) FROM cards").fetchone()[0] == len(rows)
     connection.close()
-    return {guid: fields.split("\x1f") for guid, fields in notes.items()}, pictures
+    notes = {guid: fields.split("\x1f") for guid, fields, _ in rows}
+    return notes, pictures, {fields.split("\x1f")[0]: tags.split() for _, fields, tags in rows}
 
 
-def tags_of(folder):
-    """Tags of the package that was read last, by the line that led there."""
-    connection = sqlite3.connect(folder / "collection.anki2")
-    tags = {
-        fields.split("\x1f")[0]: told.split()
-        for fields, told in connection.execute("SELECT flds, tags FROM notes")
-    }
-    connection.close()
-    return tags
-
-
-def test_a_card_a_position(tmp_path):
+def test_a_position_is_a_card(tmp_path):
     each = reported(small_book(), replies_to(small_book()), spec="human(rating=1500)")
     assert write_exports(tmp_path, [each], ["anki"]) == ["cards.apkg"]
-    notes, pictures = collection(tmp_path / "cards.apkg", tmp_path)
+    notes, pictures, tags = collection(tmp_path)
     assert len(notes) == each.made.book.distinct_positions
     by_line = {fields[0]: fields for fields in notes.values()}
     assert set(by_line) == {"(start)", "1. e4 c5", "1. e4 e5", "1. e4 e5 2. Nf3 Nc6"}
@@ -214,15 +201,11 @@ def test_a_card_a_position(tmp_path):
     assert pictures[name] == str(expected) and answer != board
     assert answer.removeprefix('<img src="').removesuffix('">') in pictures
     opponent = "opponent::players_rated_about_1500"
-    for line, opening in {"1. e4 c5": ["Sicilian_Defense"], "(start)": []}.items():
-        told = ["color::white", *(f"opening::{name}" for name in opening), opponent]
-        assert tags_of(tmp_path)[line] == told
-    assert "opening::King's_Knight_Opening::Normal_Variation" in tags_of(tmp_path)["1. e4 e5 2. Nf3 Nc6"]
-    again = tmp_path / "again"
-    again.mkdir()
-    noted = changed(each, notes={uci("e2e4 c7c5"): "Open."})
-    write_exports(again, [noted], ["anki"])
-    other, _ = collection(again / "cards.apkg", again)
+    assert tags["1. e4 c5"] == ["color::white", "opening::Sicilian_Defense", opponent]
+    assert tags["(start)"] == ["color::white", opponent]
+    assert "opening::King's_Knight_Opening::Normal_Variation" in tags["1. e4 e5 2. Nf3 Nc6"]
+    write_exports(tmp_path, [changed(each, notes={uci("e2e4 c7c5"): "Open."})], ["anki"])
+    other, _, _ = collection(tmp_path)
     assert set(other) == set(notes) and sum(other[guid] != notes[guid] for guid in notes) == 1
 
 
@@ -237,47 +220,30 @@ def test_the_same_books_give_the_same_bytes(tmp_path, monkeypatch):
     assert set(files[0]) >= {"white-arrows.pgn", "black-cards.apkg", "black-lichess-1.pgn", "white-book.csv"}
 
 
-@pytest.fixture
-def anki(tmp_path):
-    """Anki's collection, and a function that imports a book and returns the fields of all notes by GUID."""
-    collection = pytest.importorskip("anki.collection", reason="pip install 'precomp-games[compare]'")
-    opened = collection.Collection(str(tmp_path / "collection.anki2"))
+def test_anki_reads_cards_and_another_import_updates_them(tmp_path):
+    anki = pytest.importorskip("anki.collection", reason="pip install 'precomp-games[compare]'")
+    opened = anki.Collection(str(tmp_path / "collection.anki2"))
 
-    def imported(book, always=False):
+    def imported(book):
         write_exports(tmp_path, [book], ["anki"], "My openings")
-        request = collection.ImportAnkiPackageRequest(package_path=str(tmp_path / "cards.apkg"))
-        if always:
-            request.options.update_notes = 1
+        request = anki.ImportAnkiPackageRequest(package_path=str(tmp_path / "cards.apkg"))
+        request.options.update_notes = 1
         opened.import_anki_package(request)
         assert opened.card_count() == 4
         notes = [opened.get_note(k) for k in opened.find_notes("")]
         return {note.guid: list(note.fields) for note in notes}
 
-    yield opened, imported
-    opened.close()
-
-
-def test_anki_reads_cards_and_a_second_import_updates_them(anki):
-    opened, imported = anki
     each = reported(small_book())
     later = dataclasses.replace(each, notes={(): "Where it begins."})
-    first = imported(each, always=True)
-    second = imported(later, always=True)
+    first, second = imported(each), imported(later)
     assert set(first) == set(second) and sum(first[guid] != second[guid] for guid in first) == 1
-    assert imported(later, always=True) == second
+    assert imported(later) == second
     assert opened.decks.by_name("My openings: White")["name"] == "My openings: White"
     assert not opened.media.check().missing and len(opened.media.check().unused) == 0
     question = opened.get_card(opened.find_cards("")[0]).question()
     assert "<img" in question and "White to move" in question
-
-
-def test_anki_takes_over_changes_of_no_moment_where_it_is_asked_to(anki):
-    _, imported = anki
-    each = reported(small_book())
-    other = dataclasses.replace(each, notes={(): "Where it begins."})
-    for book in (each, other, each):  # one of these two times is the later one
-        notes = imported(book, always=True)
-        assert sorted(fields[-1] for fields in notes.values()) == ["", "", "", book.notes.get((), "")]
+    assert imported(each) == first  # one of these two times is the later one
+    opened.close()
 
 
 def test_anki_needs_genanki(tmp_path, monkeypatch):
@@ -287,7 +253,7 @@ def test_anki_needs_genanki(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())  # all files or none
 
 
-# -- a table -----------------------------------------------------------------------------------------------
+# -- a table, and any book ---------------------------------------------------------------------------------
 
 
 def test_the_table(tmp_path):
@@ -299,8 +265,7 @@ def test_the_table(tmp_path):
         assert uci(row["after_uci"]) == position.history and uci(row["play_uci"]) == (position.moves[0].move,)
         assert (float(row["reach"]), float(row["forgetting_costs"])) == (position.reach, position.worth)
         assert float(row["gain"]) == gain and float(row["score"]) == pytest.approx(0.8)
-        board = chess.Board(row["fen"])
-        assert board.san(position.moves[0].move) == row["play"]
+        assert chess.Board(row["fen"]).san(position.moves[0].move) == row["play"]
     assert rows[0]["instead"] == "d4 -0.0200" and rows[0]["evaluation_pawns_white"] == "0.31"
     assert rows[2]["note"] == "The Sicilian." and rows[1]["evaluation_pawns_white"] == ""
 
@@ -308,33 +273,31 @@ def test_the_table(tmp_path):
 def test_empty_books(tmp_path):
     each = page_with(Book(chess.Board(), chess.BLACK, []), [], 0.5, 0.5)
     assert write_exports(tmp_path, [each]) == ["arrows.pgn", "book.csv", "cards.apkg", "lichess-1.pgn"]
-    assert tree_of(games_of(tmp_path / "arrows.pgn")[0]) == {(): ""}
-    assert collection(tmp_path / "cards.apkg", tmp_path) == ({}, {})
+    assert tree_of(read_back(tmp_path / "arrows.pgn")) == {(): ""}
+    assert collection(tmp_path) == ({}, {}, {})
 
-
-# -- what comes from outside -------------------------------------------------------------------------------
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"]
 TRICKS = ["} 1. d4 { x", "{", "[%eval 99.0]", "[%cal Ra1a8]", "; x", "% line", '"', '\n\n[Event "x"]\n']
 
 
-@pytest.mark.parametrize("words", [*TRICKS, *FORMULAS, *hostile()])
-def test_text_from_outside_does_nothing(words, tmp_path):
-    where = uci("e2e4 c7c5")
-    each = dataclasses.replace(small(), notes={where: words})
-    write_exports(tmp_path, [each], EVERY, f"Book {words}")
-    expected = plain_tree(each.made.book, tmp_path)
+def test_text_from_outside_does_nothing(tmp_path):
+    """A book with such a note at each position, and in its title."""
+    texts = [*TRICKS, *FORMULAS, *hostile()]
+    book = random_book(1, chess.WHITE, chess.Board(), len(texts))
+    each = page_with(book, [0.0] * len(book), 0.6, 0.5)
+    notes = dict(zip([position.history for position in book.positions], texts, strict=True))
+    write_exports(tmp_path, [dataclasses.replace(each, notes=notes)], title="Book " + " ".join(texts))
     for name in ("arrows.pgn", "lichess-1.pgn"):
-        (game,) = games_of(tmp_path / name)
-        node = game.next().variation(where[1])
-        assert node.eval() is None and {arrow.color for arrow in node.arrows()} == {"green"}
-        assert set(tree_of(game)) == expected
-    notes, _ = collection(tmp_path / "cards.apkg", tmp_path)
-    (note,) = (fields[6] for fields in notes.values() if fields[0] == "1. e4 c5")
-    assert "<" not in note and ">" not in note
+        nodes = [node for game in games_of(tmp_path / name) for node in nodes_of(game).values()]
+        assert all(node.eval() is None for node in nodes)
+        assert {arrow.color for node in nodes for arrow in node.arrows()} <= {"green", "blue"}
+    assert set(tree_of(read_back(tmp_path / "arrows.pgn"))) == plain_tree(book, tmp_path)
+    cards = [fields[6] for fields in collection(tmp_path)[0].values()]
+    assert any(cards) and not any("<" in note or ">" in note for note in cards)
     rows = table(tmp_path / "book.csv")
-    assert len(rows) == 3 and not rows[2]["note"].startswith(("=", "+", "-", "@", "\t", "\r"))
-    assert {len(row) for row in rows} == {15} and not any(None in row for row in rows)
+    assert len(rows) == len(texts) and {len(row) for row in rows} == {15}
+    assert not any(None in row or row["note"].startswith(tuple("=+-@\t\r")) for row in rows)
 
 
 @pytest.mark.parametrize(

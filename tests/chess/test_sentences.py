@@ -6,14 +6,16 @@ from collections import defaultdict
 import chess
 import chess.engine
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games.chess.data.book import Book, BookExit, points
 from precomp_games.chess.model.played import Person, ReplyGames
 from precomp_games.chess.study.sentences import BookSentences
 from precomp_games.chess.study.words import often
-from tests.chess.test_exits import evaluations_of, exits_of, own_pawns
-from tests.oracles.chess_books import RANDOM_BOOKS, entry, random_book, uci
+from tests.oracles.chess_books import entry, evaluations_of, exits_of, own_pawns, random_books, uci
 from tests.oracles.pages import page_with
+from tests.properties import examples
 
 PEOPLE = "human(rating=1500)"
 
@@ -31,7 +33,7 @@ class Counted:
 
     def __init__(self, made):
         self.made, self.known = made, {each.history: each for each in made.book.positions}
-        self.mass, self.value, self.seen = defaultdict(float), defaultdict(float), set()
+        self.mass, self.value = defaultdict(float), defaultdict(float)
         for game in made.exits:
             for ply in range(len(game.history) + 1):
                 self.mass[game.history[:ply]] += game.reach
@@ -85,7 +87,6 @@ class Counted:
         usual = max(mistakes, key=share.get, default=None)
         punished = ""
         if usual is not None:
-            self.seen.add("mistake" if mistakes[usual] < 5000 else "mate")
             mate = self.made.evaluations[usual].pov(self.made.book.side).mate()
             punished = f": it costs {mistakes[usual] / 100:.1f} pawns"
             if mistakes[usual] >= 5000:
@@ -101,7 +102,6 @@ class Counted:
             what = f"{self.name(usual)}?, in {often(share[usual], 'cases')}"
             told.append(f"The usual mistake is {what}{punished}.")
         if len(plan) > 1:
-            self.seen.add("plan")
             told.append(f"Your plan against {self.name(main)} is {listed(plan)}.")
         if main is None:
             score = points(self.value[history] / self.mass[history])
@@ -109,32 +109,26 @@ class Counted:
         rest = [each for each in after if each not in self.known and share[each] >= 0.05]
         rest = sorted((each for each in rest if each != expected), key=lambda each: -share[each])
         if main is not None and rest:
-            self.seen.add("unanswered")
             names = list(map(self.name, rest))
             names[3:] = names[3:] if len(names) < 5 else [f"{len(names) - 3} others"]
             told.append(f"The book has no answer to {listed(names, 'or')}.")
         return " ".join(told)
 
 
-def test_each_number_is_that_of_all_games():
-    found = set()
-    for seed, side, start, _ in RANDOM_BOOKS:
-        for more in range(4):
-            book = random_book(seed + 10 * more, side, start, 25)
-            facts = {"exits": exits_of(book, more), "evaluations": evaluations_of(book, more)}
-            made = made_of(book, **facts)
-            said, counted = BookSentences(made), Counted(made)
-            for position in book.positions:
-                for play in position.moves:
-                    history = (*position.history, play.move)
-                    assert said.of_move(history) == counted.text(history)
-                    for reply in counted.after(history):
-                        share = counted.mass[reply] / counted.mass[history]
-                        assert said.share(reply) == pytest.approx(share)
-                        assert said.is_mistake(reply) == (counted.costs(reply) is not None)
-                        assert said.of_reply(reply) == f"In {often(share, 'cases')}."
-            found |= counted.seen
-    assert found == {"mistake", "mate", "plan", "unanswered"}
+@examples(80)
+@given(random_books(25), st.integers(0, 2**32))
+def test_each_number_is_that_of_all_games(book, seed):
+    made = made_of(book, exits=exits_of(book, seed), evaluations=evaluations_of(book, seed))
+    said, counted = BookSentences(made), Counted(made)
+    for position in book.positions:
+        for play in position.moves:
+            history = (*position.history, play.move)
+            assert said.of_move(history) == counted.text(history)
+            for reply in counted.after(history):
+                share = counted.mass[reply] / counted.mass[history]
+                assert said.share(reply) == pytest.approx(share)
+                assert said.is_mistake(reply) == (counted.costs(reply) is not None)
+                assert said.of_reply(reply) == f"In {often(share, 'cases')}."
 
 
 def test_nothing_is_said_that_is_not_known():

@@ -3,8 +3,10 @@
 import random
 
 import chess
+import chess.engine
+from hypothesis import strategies as st
 
-from precomp_games.chess.data.book import Book, BookMove, BookPosition
+from precomp_games.chess.data.book import Book, BookExit, BookMove, BookPosition
 
 ITALIAN = "r1bqk1nr/pppp1ppp/2n5/2b1p3/2B1P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 4 4"
 
@@ -68,10 +70,54 @@ def random_book(seed: int, side: chess.Color, start: chess.Board, size: int) -> 
     return Book(start, side, positions)
 
 
-RANDOM_BOOKS = [
-    (1, chess.WHITE, chess.Board(), 150),
-    (2, chess.BLACK, chess.Board(), 150),
-    (3, chess.WHITE, chess.Board(ITALIAN), 80),
-    (4, chess.BLACK, chess.Board("8/P5k1/8/8/3pP3/8/p5K1/8 b - e3 0 40"), 120),
-    (5, chess.WHITE, chess.Board("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"), 120),
+_STARTS = [
+    chess.STARTING_FEN,
+    ITALIAN,
+    "8/P5k1/8/8/3pP3/8/p5K1/8 b - e3 0 40",
+    "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1",
 ]
+
+
+def random_books(most: int = 60) -> st.SearchStrategy[Book]:
+    """Draw books of either side, from the first position and from others."""
+    starts = st.sampled_from(_STARTS).map(chess.Board)
+    return st.builds(random_book, st.integers(0, 2**32), st.booleans(), starts, st.integers(1, most))
+
+
+def exits_of(book, seed=0):
+    """Return random exits of a book, with values: after each reply that it knows, and after another."""
+    rng, exits = random.Random(seed), []
+    known = {position.history: position for position in book.positions}
+    level = [((), book.start, 1.0)]
+    while level:
+        history, board, reach = level.pop()
+        if board.turn == book.side:
+            row = {e.move: e.probability for e in known[history].moves} if history in known else {}
+        else:
+            legal = sorted(board.legal_moves, key=chess.Move.uci)
+            moves = [m for m in legal if (*history, m) in known] or legal[:1]
+            moves += [m for m in legal if m not in moves][:1]
+            weights = [rng.random() for _ in moves]
+            row = {move: each / sum(weights) for move, each in zip(moves, weights, strict=True)}
+        if not row:
+            exits.append(BookExit(history, board.is_game_over(), reach, rng.random()))
+        for move, share in row.items():
+            child = board.copy(stack=False)
+            child.push(move)
+            level.append(((*history, move), child, reach * share))
+    return exits
+
+
+def evaluations_of(book, seed=0):
+    """Return random scores of the book's positions; some of them are mates."""
+    rng, told = random.Random(seed), {}
+    for position in book.positions:
+        score = chess.engine.Cp(int(rng.gauss(0.0, 60)))
+        if rng.random() < 0.1:
+            score = chess.engine.Mate(rng.choice([-3, 3]))
+        told[position.history] = chess.engine.PovScore(score, rng.choice(chess.COLORS))
+    return told
+
+
+def own_pawns(score, side):
+    return score.pov(side).score(mate_score=10_000)
