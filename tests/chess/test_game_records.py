@@ -1,75 +1,141 @@
 """Files of games: what is read, what is left out, and the report of it."""
 
-import bz2
-import gzip
-import lzma
+import dataclasses
+import functools
 import random
-from pathlib import Path
 
 import chess
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from precomp_games.chess import GameReport, action_of, move_of, read_games, read_repertoire
+from precomp_games.chess import GameReport, move_of, read_games
 from precomp_games.chess.data import pgn_files
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.pgn_files import pgn_names
-from precomp_games.chess.game import is_legal
-from tests.oracles.pgn import LINE, game, mutated
+from precomp_games.chess.data.replays import replay
+from precomp_games.chess.game import action_of, is_legal
+from tests.oracles.pgn import LINE, game, moves_of, mutated, read
+from tests.properties import examples
+
+SEEDS = st.integers(0, 2**32)
 
 
-def read(tmp_path: Path, *texts: str, encoding: str = "utf-8", player: str | None = None, **options):
-    path = tmp_path / "games.pgn"
-    path.write_bytes("".join(texts).encode(encoding))
-    report = GameReport()
-    return list(read_games(path, player, report=report, **options)), report
-
-
-def uci(record) -> list[str]:
-    board, moves = chess.Board(), []
-    for key, action in zip(record.keys, record.actions, strict=True):
-        assert key == position_hash(board)
-        move = next(move for move in board.legal_moves if action_of(move) == action)
-        moves.append(move.uci())
+def random_game(rng, plies):
+    """Return a position, and the words, keys and actions that lead to it; rare moves are often drawn."""
+    board, words, keys, actions = chess.Board(), [], [], []
+    for _ in range(plies):
+        legal = sorted(board.legal_moves, key=chess.Move.uci)
+        if not legal:
+            break
+        rare = [move for move in legal if board.is_castling(move) or board.is_en_passant(move)]
+        pawns = [move for move in legal if board.piece_type_at(move.from_square) == chess.PAWN]
+        rare += [each for each in pawns if each.promotion or abs(each.from_square - each.to_square) == 16]
+        move = rng.choice(rare if rare and rng.random() < 0.4 else legal)
+        words.append(board.san(move).rstrip("+#"))
+        keys.append(position_hash(board))
+        actions.append(action_of(move))
         board.push(move)
-    return moves
+    return board, words, keys, actions
 
 
-def test_clocks_behind_what_is_read_are_no_ones(tmp_path):
-    moves = " ".join(
-        f"{san} {{[%clk 0:00:{59 - k}]}}" for k, san in enumerate(["Nf3", "Nf6", "Ng1", "Ng8"] * 12)
+@examples(80)
+@given(SEEDS, st.integers(0, 100))
+def test_a_positions_hash_is_a_function_of_its_epd_and_another_for_each(seed, plies):
+    board, _, keys, _ = random_game(random.Random(seed), plies)
+    by_epd = {board.epd(): position_hash(board)}
+    for key in reversed(keys):
+        board.pop()
+        assert by_epd.setdefault(board.epd(), key) == key == position_hash(chess.Board(f"{board.epd()} 0 1"))
+    assert len(set(by_epd.values())) == len(by_epd)
+
+
+_ODD = [
+    "O-O",
+    "O-O-O",
+    "e8=Q",
+    "e8",
+    "e1=N",
+    "exd6",
+    "dxe3",
+    "bxc3",
+    "Ke2",
+    "Rfe1",
+    "R1e1",
+    "Nbd2",
+    "e5",
+    "Zz9",
+    "0-0",
+    "e2e4",
+]
+
+
+@examples(100)
+@given(SEEDS, st.sampled_from([0, 30, 80, 200]))
+def test_moves_are_those_of_python_chess_from_their_text(seed, plies):
+    """But for long notation, which is left to it."""
+    rng = random.Random(seed)
+    board, words, keys, actions = random_game(rng, plies)
+    assert replay(words) == (keys, actions)
+    pieces = [f"{rng.choice('KQRBN')}{chess.square_name(rng.randrange(64))}" for _ in range(8)]
+    for word in (*_ODD, *pieces):
+        try:
+            expected = None if word in ("0-0", "e2e4") else action_of(board.parse_san(word))
+        except ValueError:
+            expected = None
+        found = replay([*words, word])
+        assert (found and found[1][-1]) == expected, (board.fen(), word)
+
+
+@functools.cache
+def _files():
+    """Return a file of games of all kinds."""
+    rng = random.Random(5)
+    clocks = (
+        "1. e4 {[%clk 0:05:00]} e5 {[%clk 0:04:59]} 2. Nf3 $1 Nc6! {book} 3. Bb5+ a6 4. O-O {a\nb} Nf6 1-0"
     )
-    path = tmp_path / "long.pgn"
-    path.write_text(game(moves, "A", "B"))
-    (record,) = read_games(path, max_plies=40, clocks=True)
-    assert record.clocks[-2:] == (21.0, 20.0)
+    lines = [" ".join(random_game(rng, plies)[1]) for plies in (1, 25, 45, 70)]
+    lines += [clocks, clocks.replace("book", ""), "1.e4 e5 (1... c5) 2.Ke3 Nf6", "1. d4 *\n\n1. c4"]
+    return "".join(game(line, Date=f"{1980 + k}.01.02") for k, line in enumerate(lines)).encode()
 
 
-def test_position_hash_is_the_epds(cases) -> None:
-    """Equal where the EPD is, over games that transpose and where en passant and castling come and go."""
-    rng, seen = random.Random(1), {}
-    for _ in range(cases(60)):
-        board = chess.Board()
-        for _ in range(40):
-            if board.is_game_over():
-                break
-            seen.setdefault(board.epd(), set()).add(position_hash(board))
-            board.push(rng.choice(list(board.legal_moves)))
-    assert all(len(keys) == 1 for keys in seen.values())
-    assert len({key for keys in seen.values() for key in keys}) == len(seen)
+@examples(800)
+@given(
+    st.one_of(st.none(), SEEDS),
+    st.sampled_from([{}, {"setups": True, "copies": True}, {"max_plies": 30}, {"clocks": True}]),
+)
+def test_games_of_damaged_files_are_legal_moves_with_python_chess_and_without(tmp_path_factory, seed, how):
+    """Only where keys are `position_hash` itself are games read without it."""
+    path = tmp_path_factory.getbasetemp() / "damaged.pgn"
+    path.write_bytes(_files() if seed is None else mutated(random.Random(seed), _files()))
+    found = []
+    for key in (position_hash, lambda board: position_hash(board)):
+        report = GameReport()
+        found.append((list(read_games(path, key=key, report=report, **how)), dataclasses.asdict(report)))
+    assert found[0] == found[1]
+    for record in read_games(path, key=chess.Board.fen, **how):
+        assert len(record.actions) == len(record.keys) >= 1
+        for fen, action in zip(record.keys, record.actions, strict=True):
+            assert is_legal(chess.Board(fen), move_of(action))
+    assert seed is not None or len(found[0][0]) == 8
 
 
-def test_main_lines_alone(tmp_path: Path) -> None:
+def test_main_lines_alone(tmp_path):
     records, report = read(
         tmp_path,
         game("1. e4 {best (by test)} e5 $1 (1... c5 2. Nf3 (2. c3 d5)) 2. Nf3! ; a comment\nNc6"),
         game("1. d4 d5", Date="1984.03.??", WhiteElo="2700", BlackElo="?", TimeControl="180+2"),
     )
-    assert [uci(record) for record in records] == [["e2e4", "e7e5", "g1f3", "b8c6"], ["d2d4", "d7d5"]]
+    assert [moves_of(record) for record in records] == [["e2e4", "e7e5", "g1f3", "b8c6"], ["d2d4", "d7d5"]]
     assert report.games == 2 and report.plies == 6 and report.undated == 1 and not report.left_out
     assert records[1].year == pytest.approx(1984 + 2.5 / 12)
     assert records[1].ratings == (2700, None) and records[1].speed == "blitz"
-    cut, _ = read(tmp_path, game("1. e4 e5 2. Nf3 Nc6"), max_plies=3)
-    assert uci(cut[0]) == ["e2e4", "e7e5", "g1f3"]
+    (cut,), _ = read(tmp_path, game("1. e4 e5 2. Nf3 Nc6"), max_plies=3)
+    assert moves_of(cut) == ["e2e4", "e7e5", "g1f3"]
+
+
+_START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR"
+_ELSEWHERE = "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1"
 
 
 @pytest.mark.parametrize(
@@ -77,20 +143,18 @@ def test_main_lines_alone(tmp_path: Path) -> None:
     [
         (game("1. e4 Ke4 2. Nf3"), 1, "a move that cannot be read"),
         (game("1. e4 -- 2. d4"), 1, "a null move"),
-        (game("1. e4 e5", Variant="Atomic"), None, "other rules"),
-        (game("1. e4 e5", Variant="Chess960"), None, "other rules"),
-        (game("1. e4", FEN="8/8/8/4k3/8/8/4P3/4K3 w - - 0 1", SetUp="1"), None, "another start position"),
-        (game("1. e4", FEN="nonsense"), None, "another start position"),
-        (game("1. e4", FEN=chess.STARTING_FEN), 1, None),
+        *((game("1. e4 e5", Variant=name), None, "other rules") for name in ("Atomic", "Chess960")),
+        *(
+            (game("1. e4", FEN=fen, SetUp="1"), None, "another start position")
+            for fen in (
+                *(_ELSEWHERE, "nonsense", "8/8/8/8/8/8/8/8 w - - 0 1", "k7/8/8/8/8/8/8/9 b"),
+                *("k7/8/8/8/8/8/8/KQQ5 b - - 0 1", f"{_START} w Qkq -"),
+            )
+        ),
         (game("1. e4", FEN=chess.STARTING_FEN, Variant="From Position", SetUp="1"), 1, None),
         *(
-            (game("1. e4", FEN=f"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR {rest}"), 1, None)
-            for rest in ("w KQkq -", "w KQkq", "w KQkq - 0", "w KQkq - 0 0", "w KQkq - 5 9")
-        ),
-        (
-            game("1. e4", FEN="rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w Qkq -"),
-            None,
-            "another start position",
+            (game("1. e4", FEN=f"{_START} {rest}"), 1, None)
+            for rest in ("w KQkq - 0 1", "w KQkq -", "w KQkq", "w KQkq - 0", "w KQkq - 0 0", "w KQkq - 5 9")
         ),
         (game(""), None, "no moves"),
         ("1. e4 e5 *\n\n", None, "no tags"),
@@ -99,69 +163,36 @@ def test_main_lines_alone(tmp_path: Path) -> None:
         (game("1. e4 " + "(" * 100_000 + " e5"), 1, None),
     ],
 )
-def test_odd_games(tmp_path: Path, text: str, plies: int | None, reason: str | None) -> None:
+def test_odd_games(tmp_path, text, plies, reason):
     """Each between two good games, which are read all the same; what is left of it counts as cut."""
     records, report = read(tmp_path, game("1. c4 c5"), text, game("1. d4 d5"))
-    assert uci(records[0]) == ["c2c4", "c7c5"] and uci(records[-1]) == ["d2d4", "d7d5"]
+    assert moves_of(records[0]) == ["c2c4", "c7c5"] and moves_of(records[-1]) == ["d2d4", "d7d5"]
     assert [len(record.actions) for record in records[1:-1]] == ([] if plies is None else [plies])
     told = {} if reason is None else {reason: 1}
     assert (dict(report.left_out), dict(report.cut)) == ((told, {}) if plies is None else ({}, told))
     assert reason is None or reason in str(report)
 
 
-def test_a_game_that_stands_there_twice(tmp_path: Path) -> None:
+def test_a_game_that_stands_there_twice_is_read_once(tmp_path):
     longer = (
-        LINE + " 11. Nbd2 Bb7 12. Bc2 Re8 13. Nf1 Bf8 14. Ng3 g6 15. Bg5 h6 16. Bd2 Bg7 17. a4 c5 18. d5 c4"
+        f"{LINE} 11. Nbd2 Bb7 12. Bc2 Re8 13. Nf1 Bf8 14. Ng3 g6 15. Bg5 h6 16. Bd2 Bg7 17. a4 c5 18. d5 c4"
     )
-    ends = (" 19. b4 Nh7 20. Be3 h5 21. Qd2 Rf8", " 19. b4 Nh7 20. Be3 h5 21. Ra3 Rf8")
+    ends = [game(f"{longer} 19. b4 Nh7 20. Be3 h5 21. {end}") for end in ("Qd2 Rf8", "Ra3 Rf8")]
+    again = game(LINE.replace("Nbd7", "Nbd7!"), white="A, Other Spelling", Date="1991.??.??")
     records, report = read(
-        tmp_path,
-        game(LINE, Date="1990.??.??"),
-        game(LINE.replace("Nbd7", "Nbd7!"), white="A, Other Spelling", Date="1991.??.??"),
-        *(game(longer + end) for end in ends),
-        game("1. e4"),
-        game("1. e4"),
+        tmp_path, game(LINE, Date="1990.??.??"), again, *ends, game("1. e4"), game("1. e4")
     )
     assert report.left_out == {"a game that stands there twice": 2} and report.dates_differ == 1
     assert [len(record.actions) for record in records] == [20, 42, 1, 1]
     assert records[0].year == 1990.5
-    few, _ = read(tmp_path, *(game(longer + end) for end in ends), max_plies=4)
-    assert len(few) == 1  # known by moves that are not read
+    assert len(read(tmp_path, *ends, max_plies=4)[0]) == 1  # known by moves that are not read
     assert len(read(tmp_path, game(LINE), game(LINE + " 11. c4"))[0]) == 2
 
 
-def test_names(tmp_path: Path) -> None:
-    games = [
-        game("1. e4", "Karpov, A.", "Other"),
-        game("1. d4", "Other", "Karpov, Anatoly"),
-        game("1. c4", "Karpova, Anna", "Polgar, Judit"),
-        game("1. b3", "KARPOV,Anatoly", "Polgar, Sofia"),
-    ]
-    path = tmp_path / "games.pgn"
-    assert len(read(tmp_path, *games, player="karpov anatoly")[0]) == 2
-    assert pgn_names(path)["Other"] == 2
-    records, report = read(tmp_path, *games, player="Karpov, A.")
-    assert len(records) == 1 and report.names == ("Karpov, A.",) and str(report).startswith("1 game; ")
-    assert report.alike == {"Karpov, Anatoly": 1, "KARPOV,Anatoly": 1} and "Karpov, Anatoly" in str(report)
-    assert len(read(tmp_path, *games, player="Karpov, A.; Karpov, Anatoly")[0]) == 3
-    assert len(read(tmp_path, *games, player="Karpova")[0]) == 1
-    assert len(read(tmp_path, *games, without="Karpov")[0]) == 1
-    assert len(read(tmp_path, *games, without="Karpov Anatoli")[0]) == 1  # spelled otherwise than in the file
-    assert len(read(tmp_path, *games, without="Karpov, B.; Nobody")[0]) == 4
-    with pytest.raises(ValueError, match=r"fits 2 names in .*: Polgar, Judit; Polgar, Sofia"):
-        read_games(path, "Polgar")
-    with pytest.raises(ValueError, match=r"expected moves of 'Karpof' .*games of 'Karpov, A\.'"):
-        read_games(path, "Karpof")
-    with pytest.raises(ValueError, match="games of"):
-        read_games(path, " ; ")
-    with pytest.raises(ValueError, match=r"fits 2 names in .*: A, B; A, C\[2J \("):  # no terminal is cleared
-        read(tmp_path, game("1. e4", "A, B"), game("1. d4", "A, C\x1b[2J"), player="A")
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
-def test_encodings(tmp_path: Path, encoding: str) -> None:
+def test_encodings(tmp_path, encoding):
     records, report = read(tmp_path, game("1. e4", "Müller, Jürgen"), encoding=encoding, player="müller")
-    assert records[0].white == "Müller, Jürgen" and uci(records[0]) == ["e2e4"]
+    assert records[0].white == "Müller, Jürgen" and moves_of(records[0]) == ["e2e4"]
     assert (report.recoded > 0) == (encoding == "latin-1")
 
 
@@ -179,118 +210,70 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
         ("cp1252", ["O’Kelly de Galway, Albéric", "Noël, F"]),
     ],
 )
-def test_code_pages(tmp_path: Path, encoding: str, names: list[str]) -> None:
-    """Recognized by the lines that are not UTF-8, and reported."""
+def test_code_pages_are_recognized_by_lines_that_are_not_utf8(tmp_path, encoding, names):
     records, report = read(tmp_path, *(game("1. e4", name) for name in names), encoding=encoding)
     assert [record.white for record in records] == names
     assert report.encoding == encoding and f"read as {encoding}" in str(report)
     assert pgn_names(tmp_path / "games.pgn").keys() == {*names, "B"}
 
 
-def test_pieces_of_another_code_page(tmp_path: Path) -> None:
-    records, report = read(tmp_path, game("1. e4 e5 2. Кf3 Кc6 3. Сb5", "Иванов, Иван"), encoding="cp1251")
-    assert uci(records[0])[2:] == ["g1f3", "b8c6", "f1b5"] and report.pieces == {"Russian": 1}
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, lambda data: b"PK\3\4" + data])
-def test_compressed_files_are_told(pack, tmp_path: Path) -> None:
-    path = tmp_path / "games.pgn"
-    path.write_bytes(pack(game("1. e4").encode()))
-    for read_it in (pgn_names, lambda path: list(read_games(path)), lambda path: read_repertoire(path, True)):
-        with pytest.raises(
-            ValueError, match=r"expected a PGN file, got .* compressed by (gzip|bzip2|xz|zip): unpack it"
-        ):
-            read_it(path)
+_MARCH, _THE_4TH, _THE_25TH = 2024 + 2.5 / 12, 2024 + (2 + 3.5 / 31) / 12, 2024 + (2 + 24.5 / 31) / 12
+_DATES = {
+    _THE_4TH: "2024.03.04 2024-03-04 2024/3/4 20240304 2024-03-04T9:40 04.03.2024 4.3.2024",
+    _THE_25TH: "25/03/2024 03/25/2024 25-3-2024",
+    2024.5: "2024 2024.??.?? 2024.13.41 04/03/2024 ??.??.2024 March_2024",
+    _MARCH: "2024.03 2024.03.?? 2024.03.32 03.2024 ??.03.2024",
+    None: "????.??.?? _ ? 04.03.24 today",
+}
 
 
 @pytest.mark.parametrize(
     ("tags", "year"),
     [
         *(
-            ({"Date": text}, 2024 + (2 + 3.5 / 31) / 12)
-            for text in ("2024.03.04", "2024-03-04", "2024/3/4", "20240304", "2024-03-04T9:40")
+            ({"Date": text.replace("_", " ")}, year)
+            for year, texts in _DATES.items()
+            for text in texts.split()
         ),
-        *(({"Date": text}, 2024 + (2 + 3.5 / 31) / 12) for text in ("04.03.2024", "4.3.2024")),
-        *(
-            ({"Date": text}, 2024 + (2 + 24.5 / 31) / 12)
-            for text in ("25/03/2024", "03/25/2024", "25-3-2024")
-        ),
-        *(
-            ({"Date": text}, 2024.5)
-            for text in ("2024", "2024.??.??", "2024.13.41", "04/03/2024", "??.??.2024", "March 2024")
-        ),
-        *(
-            ({"Date": text}, 2024 + 2.5 / 12)
-            for text in ("2024.03", "2024.03.??", "2024.03.32", "03.2024", "??.03.2024")
-        ),
-        *(({"Date": text}, None) for text in ("????.??.??", "", "?", "04.03.24", "today")),
-        ({"Date": "????.??.??", "UTCDate": "2024.03.04"}, 2024 + (2 + 3.5 / 31) / 12),
-        ({"UTCDate": "2024.03.04"}, 2024 + (2 + 3.5 / 31) / 12),
-        ({"Date": "2024.??.??", "UTCDate": "2024.03.04"}, 2024 + (2 + 3.5 / 31) / 12),
+        ({"Date": "????.??.??", "UTCDate": "2024.03.04"}, _THE_4TH),
+        ({"UTCDate": "2024.03.04"}, _THE_4TH),
+        ({"Date": "2024.??.??", "UTCDate": "2024.03.04"}, _THE_4TH),
         ({"Date": "2023.12.31", "UTCDate": "2024.01.01"}, 2023 + (11 + 30.5 / 31) / 12),
-        ({"EventDate": "2024.03.04"}, 2024 + (2 + 3.5 / 31) / 12),
+        ({"EventDate": "2024.03.04"}, _THE_4TH),
     ],
 )
-def test_dates(tags: dict[str, str], year: float | None, tmp_path: Path) -> None:
-    records, report = read(tmp_path, game("1. e4", **tags))
-    assert records[0].year == (None if year is None else pytest.approx(year))
+def test_dates(tags, year, tmp_path):
+    (record,), report = read(tmp_path, game("1. e4", **tags))
+    assert record.year == (None if year is None else pytest.approx(year))
     assert report.undated == (year is None)
 
 
-def test_games_from_other_positions(tmp_path: Path) -> None:
-    """As Lichess writes them: "From Position" is a variant of its, and the rules are the usual ones."""
+def test_games_from_other_positions_as_lichess_writes_them(tmp_path):
+    """ "From Position" is a variant of its, and the rules are the usual ones."""
     fen = "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2"
     elsewhere = game("2. Nf3 Nc6", Variant="From Position", FEN=fen, SetUp="1")
     records, report = read(tmp_path, elsewhere, game("1. e4 e5 2. Nf3", Variant="From Position"), setups=True)
     assert [len(record.actions) for record in records] == [2, 3] and not report.left_out
     assert records[0].keys[0] == records[1].keys[2]
-    records, report = read(tmp_path, elsewhere)
-    assert not records and report.left_out == {"another start position": 1}
 
 
-def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(pgn_files, "MAX_TEXT", 2000)
     tags = "".join(f'[Tag{k} "{"x" * 50}"]\n' for k in range(2000))
-    records, report = read(
-        tmp_path,
-        game("1. e4 {" + "y" * 10_000 + "} e5"),
-        tags + game("1. c4"),
-        "[" * 100_000 + "\n\n",
-        game("1. d4 d5"),
-    )
-    assert [uci(record) for record in records] == [["e2e4"], ["d2d4", "d7d5"]]
+    long = game("1. e4 {" + "y" * 10_000 + "} e5")
+    records, report = read(tmp_path, long, tags + game("1. c4"), "[" * 100_000 + "\n\n", game("1. d4 d5"))
+    assert [moves_of(record) for record in records] == [["e2e4"], ["d2d4", "d7d5"]]
     assert report.cut == {"too much text": 1} and report.left_out == {"no tags": 1}
 
 
-def test_limits(tmp_path: Path) -> None:
-    records, _ = read(tmp_path, game("1. e4") * 5, max_games=3)
-    assert len(records) == 3
-
-
-def test_a_report_of_several_files_limits_none_of_them(tmp_path: Path) -> None:
+def test_a_report_of_several_files_limits_none_of_them(tmp_path):
     path, report = tmp_path / "games.pgn", GameReport()
     path.write_text(game("1. e4") * 5)
     counts = [len(list(read_games(path, max_games=most, report=report))) for most in (1, 3, 1, 2)]
     assert counts == [1, 3, 1, 2] and report.games == 7
 
 
-def test_a_thousand_damaged_files(tmp_path: Path, cases) -> None:
-    """Whatever is left of a file, each game is legal moves, and everything else is counted."""
-    text = game("1. e4 {x} e5 (1... c5 2. Nf3) 2. Nf3 $1 Nc6", Date="1990.01.02") + game("1. d4 d5 2. c4 e6")
-    path, rng, games, counted = tmp_path / "games.pgn", random.Random(7), 0, 0
-    for _ in range(cases(1000)):
-        path.write_bytes(mutated(rng, text.encode()))
-        report = GameReport()
-        for record in read_games(path, report=report, setups=True, key=chess.Board.fen):
-            assert len(record.actions) == len(record.keys) >= 1
-            for fen, action in zip(record.keys, record.actions, strict=True):
-                assert is_legal(chess.Board(fen), move_of(action))
-        games += report.games
-        counted += report.left_out.total() + report.cut.total()
-    assert games and counted
-
-
-def test_clocks_are_read_where_they_are_times(tmp_path: Path) -> None:
+def test_clocks_are_read_where_they_are_times(tmp_path):
     """Only clocks of the main line count, and no comment ends the reading."""
     told = {
         "e4": "[%clk 0:02:59]",
@@ -309,3 +292,8 @@ def test_clocks_are_read_where_they_are_times(tmp_path: Path) -> None:
     assert record.control == (180, 2) and record.speed == "blitz"
     (without,), _ = read(tmp_path, game(moves, TimeControl="-"))
     assert without.clocks == () and without.control is None and without.actions == record.actions
+    # Those behind what is read are no one's.
+    shuffle = ["Nf3", "Nf6", "Ng1", "Ng8"] * 12
+    moves = " ".join(f"{san} {{[%clk 0:00:{59 - k}]}}" for k, san in enumerate(shuffle))
+    (record,), _ = read(tmp_path, game(moves), max_plies=40, clocks=True)
+    assert record.clocks[-2:] == (21.0, 20.0)

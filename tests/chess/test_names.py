@@ -1,5 +1,6 @@
-"""Names of players: those that are the same, those that may be, and the report of them."""
+"""Names of players: those that are the same, those that may be, and what is read of a player."""
 
+import collections
 import itertools
 import types
 
@@ -9,8 +10,11 @@ from absl import flags
 
 from precomp_games.chess import (
     ChessGame,
+    EnginePool,
+    EvaluationStore,
     GameReport,
     PreparationSettings,
+    StoredEngine,
     games_policy,
     read_games,
     write_pgn,
@@ -25,11 +29,11 @@ from precomp_games.chess.data.names import (
     tag_text,
 )
 from precomp_games.chess.data.pgn_files import pgn_names
-from precomp_games.chess.model.played import pgn_moves, pgn_results, reply_games
+from precomp_games.chess.model.played import engine_moves, pgn_moves, pgn_results, reply_games
 from precomp_games.commands import opponent
 from precomp_games.commands._chess import print_games
-from tests.chess.test_game_records import read
-from tests.oracles.pgn import game
+from tests.chess.test_engine import FAKE, LIMIT
+from tests.oracles.pgn import after, game, read
 from tools.samples import small_book
 
 SAME = [
@@ -129,32 +133,54 @@ def test_names_of_two_persons(line):
     assert fitting_names(one, {other: 1}) == [[]]
 
 
-def test_long_and_odd_names_take_no_time(cases):
-    for name in (
-        " ".join("abcdefgh" * 25),
-        "a, " * 60,
-        "é" * 200,
-        "́" * 200,
-        "GM " * 60,
-        "'" * 200,
-        ",",
-        "GM, IM",
-    ):
+def test_long_and_odd_names_take_no_time():
+    long = " ".join("abcdefgh" * 25)
+    for name in (long, "a, " * 60, "é" * 200, "\u0301" * 200, "GM " * 60, "'" * 200, ",", "GM, IM"):
         assert not alike(name, "Karpov, Anatoly")
         assert name_words(name) == () or fitting_names(name, {name: 1}) == [[name]]
 
 
 # -- files -------------------------------------------------------------------------------------------------
 
+
+def test_a_player_is_one_of_a_file_and_who_is_left_out_all_that_may_be(tmp_path):
+    games = [
+        game("1. e4", "Karpov, A.", "Other"),
+        game("1. d4", "Other", "Karpov, Anatoly"),
+        game("1. c4", "Karpova, Anna", "Polgar, Judit"),
+        game("1. b3", "KARPOV,Anatoly", "Polgar, Sofia"),
+    ]
+    for player, count in (
+        *(("karpov anatoly", 2), ("Karpov, A.", 1), ("Karpov, A.; Karpov, Anatoly", 3), ("Karpova", 1)),
+    ):
+        assert len(read(tmp_path, *games, player=player)[0]) == count
+    # Who is left out may be spelled otherwise than in the file.
+    for without, count in (("Karpov", 1), ("Karpov Anatoli", 1), ("Karpov, B.; Nobody", 4)):
+        assert len(read(tmp_path, *games, without=without)[0]) == count
+    assert pgn_names(tmp_path / "games.pgn")["Other"] == 2
+    _, report = read(tmp_path, *games, player="Karpov, A.")
+    assert report.names == ("Karpov, A.",) and str(report).startswith("1 game; ")
+    assert report.alike == {"Karpov, Anatoly": 1, "KARPOV,Anatoly": 1} and "Karpov, Anatoly" in str(report)
+    for player, words in (
+        ("Polgar", "fits 2 names in .*: Polgar, Judit; Polgar, Sofia"),
+        ("Karpof", r"expected moves of 'Karpof' .*games of 'Karpov, A\.'"),
+        (" ; ", "games of"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            read(tmp_path, *games, player=player)
+    with pytest.raises(ValueError, match=r"fits 2 names in .*: A, B; A, C\[2J \("):  # no terminal is cleared
+        read(tmp_path, game("1. e4", "A, B"), game("1. d4", "A, C\x1b[2J"), player="A")
+
+
 _BLUEBAUM = {"Blübaum, Matthias": 8, "Bluebaum, Matthias": 15, "Blubaum, M": 7}
 
 
-@pytest.fixture
-def bluebaum(tmp_path):
-    """Thirty games of a player whose name is spelled in three ways."""
+@pytest.fixture(scope="module")
+def bluebaum(tmp_path_factory):
+    """Return thirty games of a player whose name is spelled in three ways."""
     names = [name for name, count in _BLUEBAUM.items() for _ in range(count)]
     sides = [(name, f"Other, G{k}") if k % 2 else (f"Other, G{k}", name) for k, name in enumerate(names)]
-    path = tmp_path / "names.pgn"
+    path = tmp_path_factory.mktemp("games") / "names.pgn"
     path.write_text("".join(game("1. e4", *both, Result="1-0") for both in sides))
     return path
 
@@ -170,7 +196,7 @@ def bluebaum(tmp_path):
         ("Blubaum M; Blübaum Matthias; Bluebaum Matthias", "; ".join(_BLUEBAUM)),
     ],
 )
-def test_what_is_not_taken_is_told(asked, taken, bluebaum):
+def test_what_is_not_taken_is_reported(asked, taken, bluebaum):
     """Nobody's games are taken together or left out without a word."""
     report = GameReport()
     games = list(read_games(bluebaum, asked, report=report))
@@ -182,16 +208,15 @@ def test_what_is_not_taken_is_told(asked, taken, bluebaum):
     assert ("taken together: " in str(report)) == (len(names) > 1)
 
 
-@pytest.mark.parametrize("asked", _BLUEBAUM)
-def test_all_who_ask_for_one_tell_of_others(asked, bluebaum, capsys):
+def test_all_who_ask_for_one_tell_of_others(bluebaum, capsys):
     """All readers have it in their report, and commands print that of a person who is the opponent."""
-    others = {name: count for name, count in _BLUEBAUM.items() if name != asked}
+    asked, *others = _BLUEBAUM
     reports = [GameReport() for _ in range(3)]
     pgn_moves(bluebaum, asked, report=reports[0])
     pgn_results(bluebaum, asked, report=reports[1])
     reply_games(small_book(), GameSelection(bluebaum, asked), report=reports[2])
     model = games_policy(ChessGame({}), bluebaum, player=asked)
-    assert all(report.alike == others for report in (*reports, model.report))
+    assert all(list(report.alike) == others for report in (*reports, model.report))
     for sigma in ((None, model), (None, None)):
         made = types.SimpleNamespace(sigma=sigma)
         print_games(PreparationSettings(player=0), types.SimpleNamespace(policies=lambda _, made=made: made))
@@ -233,34 +258,82 @@ def test_a_name_that_nobody_has(bluebaum):
             resolve_names(asked, {".": 3, "A": 1}, "x.pgn")
 
 
-# -- escapes -----------------------------------------------------------------------------------------------
-
-ESCAPED = [
-    (r"Fischer, Robert \"Bobby\"", 'Fischer, Robert "Bobby"'),
-    (r"back\\slash", r"back\slash"),
-    (r"both \\\" of them", r"both \" of them"),
-    (r"C:\new", r"C:\new"),
-    (r"ends in \\", "ends in \\"),
-    (r"\"", '"'),
-    ('bare "quotes" here', 'bare "quotes" here'),
-]
-
-
-@pytest.mark.parametrize(("written", "meant"), ESCAPED)
-def test_escapes_in_tags(written, meant, tmp_path):
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"Fischer, Robert \"Bobby\"", 'Fischer, Robert "Bobby"'),
+        (r"back\\slash", r"back\slash"),
+        (r"both \\\" of them", r"both \" of them"),
+        (r"C:\new", r"C:\new"),
+        (r"ends in \\", "ends in \\"),
+        (r"\"", '"'),
+        ('bare "quotes" here', 'bare "quotes" here'),
+    ],
+)
+def test_escapes_in_tags_are_read_and_written(written, meant, tmp_path):
     assert tag_text(written) == meant
-    records, report = read(tmp_path, game("1. e4", written, "Other"), game("1. d4", "Other", "Another"))
-    assert records[0].white == meant
-    assert pgn_names(tmp_path / "games.pgn") == {"Other": 2, meant: 1, "Another": 1}
+    path, others = tmp_path / "games.pgn", game("1. d4", "Other", "Another")
+    (record, _), _ = read(tmp_path, game("1. e4", written, "Other"), others)
+    assert record.white == meant and pgn_names(path) == {"Other": 2, meant: 1, "Another": 1}
     if name_words(meant):
-        records, report = read(tmp_path, game("1. e4", written, "B"), game("1. d4", "B", "C"), player=meant)
-        assert len(records) == 1 and report.names == (meant,)
-        assert records[0].own == (chess.WHITE,)
-
-
-@pytest.mark.parametrize("meant", [meant for _, meant in ESCAPED])
-def test_what_we_write_is_read_again(meant, tmp_path):
-    path = tmp_path / "book.pgn"
+        (record,), report = read(tmp_path, game("1. e4", written, "Other"), others, player=meant)
+        assert report.names == (meant,) and record.own == (chess.WHITE,)
     write_pgn(small_book(), path, {"White": meant, "Black": "Other"})
-    assert pgn_names(path) == {meant: 1, "Other": 1}
-    assert next(read_games(path)).white == meant
+    assert pgn_names(path) == {meant: 1, "Other": 1} and next(read_games(path)).white == meant
+
+
+# -- moves and results of a player -------------------------------------------------------------------------
+
+
+def test_moves_of_a_player(tmp_path):
+    path = tmp_path / "games.pgn"
+    games = (
+        game("1. e4 e5 2. Nf3 (2. f4 exf4) {a comment} Nc6", "Müller,  Hans", "Other"),
+        game("1. e4 c5 2. Nf3", "Other", "müller, hans"),
+        game("1. d4 d5", "Other", "Third"),
+    )
+    path.write_bytes("".join(games).encode("latin-1"))
+    moves = {(after(""), "e2e4"): 1, (after("e4 e5"), "g1f3"): 1, (after("e4"), "c7c5"): 1}
+    assert pgn_moves(path, "MÜLLER, Hans") == moves
+    everyone = pgn_moves(path)
+    assert everyone[after(""), "e2e4"] == 2 and sum(everyone.values()) == 9
+    assert sum(pgn_moves(path, skip_plies=2).values()) == 3
+    with pytest.raises(ValueError, match=r"pgn_moves\(\): expected moves of 'Nobody'.*games of 'Other'"):
+        pgn_moves(path, "Nobody")
+    with pytest.raises(ValueError, match="more than 9 plies"):
+        pgn_moves(path, "other", skip_plies=9)
+    with pytest.raises(OSError, match="none"):
+        pgn_moves(tmp_path / "none.pgn")
+
+
+def test_results_of_a_player(tmp_path):
+    path = tmp_path / "games.pgn"
+    games = [("A", "B", "1-0"), ("B", "A", "1/2-1/2"), ("C", "A", "1-0"), ("A", "B", "*")]
+    path.write_text("".join(game("1. e4 e5 2. Nf3", *names, Result=result) for *names, result in games))
+    own = [after(""), after("e4 e5")]
+    assert pgn_results(path, "a") == [(own, 1.0), ([after("e4")], 0.5), ([after("e4")], 0.0)]
+    assert pgn_results(path, "A", skip_plies=2)[:1] == [(own[1:], 1.0)]
+    everyone = pgn_results(path)
+    assert len(everyone) == 6 and sum(score for _, score in everyone) == 3.0
+    with pytest.raises(ValueError, match=r"pgn_results\(\): expected moves of 'D'.*games of 'A'"):
+        pgn_results(path, "D")
+
+
+def test_an_engines_own_games():
+    with (
+        EvaluationStore(":memory:") as store,
+        EnginePool(FAKE, workers=2, options={"Skill Level": 5}) as pool,
+    ):
+        engine = StoredEngine(store, pool)
+        how = {"games": 3, "plies": 2, "samples": 5, "opening_plies": 2}
+        moves = engine_moves(engine, LIMIT, **how)
+        totals: collections.Counter[str] = collections.Counter()
+        for (epd, move), count in moves.items():
+            assert chess.Move.from_uci(move) in chess.Board(epd + " 0 1").legal_moves
+            totals[epd] += count
+        assert set(totals.values()) == {5} and 4 <= len(totals) <= 6
+        searches = engine.searches
+        assert engine_moves(engine, LIMIT, **how) == moves and engine.searches == searches  # stored
+        assert engine_moves(engine, LIMIT, **how, seed=1) != moves
+        one = engine_moves(engine, LIMIT, games=2, plies=1, opening_plies=0)
+        assert list(one.values()) == [1]

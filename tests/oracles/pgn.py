@@ -7,6 +7,8 @@ import chess
 import chess.pgn
 import chess.polyglot
 
+from precomp_games.chess import GameReport, action_of, read_games
+from precomp_games.chess.data.game_records import position_hash
 from tools.fuzz.mutate import damaged
 
 LINE = (
@@ -19,6 +21,25 @@ def game(moves: str, white: str = "A", black: str = "B", **tags: str) -> str:
     """Return the text of a game."""
     values = {"Event": "?", "White": white, "Black": black, "Result": "*"} | tags
     return "".join(f'[{name} "{value}"]\n' for name, value in values.items()) + f"\n{moves} *\n\n"
+
+
+def read(tmp_path, *texts, encoding="utf-8", player=None, **options):
+    """Return the games of a file of these texts, and the report of it."""
+    path = tmp_path / "games.pgn"
+    path.write_bytes("".join(texts).encode(encoding))
+    report = GameReport()
+    return list(read_games(path, player, report=report, **options)), report
+
+
+def moves_of(record):
+    """Return the moves of a game that was read in UCI notation; its positions are those of python-chess."""
+    board, moves = chess.Board(), []
+    for key, action in zip(record.keys, record.actions, strict=True):
+        assert key == position_hash(board)
+        move = next(move for move in board.legal_moves if action_of(move) == action)
+        moves.append(move.uci())
+        board.push(move)
+    return moves
 
 
 def after(line, start=chess.STARTING_FEN):
