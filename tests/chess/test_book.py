@@ -258,7 +258,7 @@ def test_pgn_round_trip(book):
     } == {position.history: {played.move for played in position.moves} for position in book.positions}
     # The main line goes where most games go.
     reach = {position.history: position.reach for position in book.positions}
-    history = ()
+    history: tuple[chess.Move, ...] = ()
     for node in game.mainline():
         others = [(*history, child.move) for child in node.parent.variations]
         history = (*history, node.move)

@@ -112,10 +112,8 @@ def evaluations_of(book, seed=0):
     """Return random scores of the book's positions; some of them are mates."""
     rng, told = random.Random(seed), {}
     for position in book.positions:
-        score = chess.engine.Cp(int(rng.gauss(0.0, 60)))
-        if rng.random() < 0.1:
-            score = chess.engine.Mate(rng.choice([-3, 3]))
-        told[position.history] = chess.engine.PovScore(score, rng.choice(chess.COLORS))
+        scores = chess.engine.Cp(int(rng.gauss(0.0, 60))), chess.engine.Mate(rng.choice([-3, 3]))
+        told[position.history] = chess.engine.PovScore(scores[rng.random() < 0.1], rng.choice(chess.COLORS))
     return told
 
 
