@@ -482,5 +482,5 @@ def precomputation_plan(
         learned += round(chosen.paid)
         best = best_of(budget=budget, keep=keep) if steps else chosen
         steps.append(PlanStep(budget, learned, chosen, best))
-        known = chosen.memorization_set if keep is None else np.union1d(keep, chosen.memorization_set)
+        known = np.union1d([] if keep is None else keep, chosen.memorization_set).astype(np.int64)
     return tuple(steps)

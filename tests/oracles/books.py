@@ -249,6 +249,11 @@ Choices = dict[str, Row]
 """Memorized rows, by information state."""
 
 
+def key_of(choice: Choices) -> frozenset[tuple[str, frozenset[int]]]:
+    """Return a choice without its probabilities: entries of a menu share no actions."""
+    return frozenset((name, frozenset(a for a, p in row.items() if p > 0.0)) for name, row in choice.items())
+
+
 def entries(given: Any, state: Any) -> list[Row]:
     """Return the entries of a menu at a state, or of a policy as a menu of one."""
     if not hasattr(given, "entries_batch"):

@@ -19,7 +19,14 @@ from scipy.optimize import linprog
 from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy
 from precomp_games.meta_game.rules import STOP
-from tests.oracles.books import Choices, all_choices, information_state, states, utilities_of_choices
+from tests.oracles.books import (
+    Choices,
+    all_choices,
+    information_state,
+    key_of,
+    states,
+    utilities_of_choices,
+)
 from tests.oracles.games import (
     SUPPORTS,
     expand,
@@ -163,17 +170,12 @@ class MetaCase:
             for e in members.tolist():
                 state = tree.state(int(tree.infoset_history[tree.entry_infoset[e]]))
                 choice[information_state(self.game, state, player)] = tree.memorized_row(e)
-            mixed[self._numbers[player][_key(choice)]] += probability
+            mixed[self._numbers[player][key_of(choice)]] += probability
         return mixed
 
     @functools.cached_property
     def _numbers(self) -> list[dict[frozenset[tuple[str, frozenset[int]]], int]]:
-        return [{_key(choice): k for k, choice in enumerate(choices)} for choices in self.choices]
-
-
-def _key(choice: Choices) -> frozenset[tuple[str, frozenset[int]]]:
-    """Return a choice without its probabilities: entries of a menu share no actions."""
-    return frozenset((name, frozenset(a for a, p in row.items() if p > 0.0)) for name, row in choice.items())
+        return [{key_of(choice): k for k, choice in enumerate(choices)} for choices in self.choices]
 
 
 def enumerated(

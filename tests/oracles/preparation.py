@@ -1,88 +1,229 @@
-"""Shared by the tests of preparation: one player's trees, sets and evaluations, and values of play."""
+"""One player's preparation: random settings with all memorization sets played out, and what solvers return.
 
+`tests.oracles.books` plays the sets, and knows nothing of the library's tree.
+"""
+
+import dataclasses
 import functools
 import itertools
 import math
 import zlib
+from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 from open_spiel.python.algorithms import expected_game_score
 
 from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precomputation
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.oracles import books
-from tests.oracles.games import SUPPORTS, expand, random_menu, random_policy, random_tree, sides
+from tests.oracles.games import (
+    SUPPORTS,
+    expand,
+    policy_pairs,
+    random_case,
+    random_menu,
+    random_policy,
+    random_tree,
+    sides,
+)
+from tests.oracles.trees import uneven_efg
+from tests.oracles.zero_sum import is_perfect
 
 TINY = 1e-9  # a penalty that cuts nothing
+NEAR = 1e-9
 
 
 def one_sided(game, player, pre, sigma, penalty=TINY, **options):
     """Return a tree on which one player prepares; `pre` is a pair, or that player's alone."""
-    return expand(
+    pair = pre if isinstance(pre, tuple) else sides(player, pre, None)
+    return expand(game, pair, sigma, sides(player, penalty, math.inf), **options)
+
+
+class Sets:
+    """What some memorization sets cost, and their utilities."""
+
+    def __init__(self, costs, utilities):
+        self.costs, self.utilities = np.array(costs, float), np.array(utilities, float)
+
+    def value(self, penalty):
+        return float((self.utilities - penalty * self.costs).max())
+
+    def within(self, budget):
+        return float(self.utilities[self.costs <= budget].max())
+
+
+def named(tree, player, members):
+    """Return a memorization set as the oracle sees it: {(information state, actions of the entry)}."""
+    found = set()
+    for entry in members:
+        state = tree.state(int(tree.infoset_history[tree.entry_infoset[entry]]))
+        name = books.information_state(tree.game, state, player)
+        found.add((name, frozenset(tree.memorized_row(int(entry)))))
+    return frozenset(found)
+
+
+def names_of(tree, player, members):
+    """Return the information states of entries, as the oracle calls them."""
+    return frozenset(name for name, _ in named(tree, player, members))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Preparation:
+    """A player prepares against sigma. pre: what each may memorize, policies or menus; seed: for more draws."""
+
+    game: Any
+    player: int
+    pre: tuple[Any, Any]
+    sigma: tuple[Any, Any]
+    seed: int
+    most: int
+
+    def tree(self, penalty=TINY, rival=math.inf, **options):
+        return expand(self.game, self.pre, self.sigma, sides(self.player, penalty, rival), **options)
+
+    @functools.cached_property
+    def choices(self):
+        """All memorization sets, {information state: row}; none where there are more than `most`."""
+        return books.all_choices(self.game, self.player, self.pre[self.player], self.most)
+
+    @functools.cached_property
+    def utilities(self):
+        return books.own_utilities_of_choices(self.game, self.player, self.choices, self.sigma)
+
+    @functools.cached_property
+    def by_name(self):
+        """{set as `named` has it: utility}"""
+        return dict(zip(map(books.key_of, self.choices), self.utilities.tolist(), strict=True))
+
+    def sets(self, cost=len, fits=lambda chosen: True):
+        """Return the sets that fit, `Sets`."""
+        pairs = zip(self.choices, self.utilities.tolist(), strict=True)
+        return Sets(*zip(*((cost(chosen), u) for chosen, u in pairs if fits(chosen)), strict=True))
+
+    def sets_of_positions(self):
+        """Return the sets with the same entry at all states of a position, which costs one penalty."""
+        at = books.positions(self.game, self.player)
+
+        def rows(chosen):
+            return {(at[name], tuple(row.items())) for name, row in chosen.items()}
+
+        return self.sets(
+            lambda chosen: len(rows(chosen)),
+            lambda chosen: len(rows(chosen)) == len({at[name] for name in chosen}),
+        )
+
+    def against(self, policy):
+        """Return the same player's preparation against another policy of the opponent's."""
+        sigma = sides(self.player, self.sigma[self.player], policy)
+        return dataclasses.replace(self, sigma=sigma)
+
+    def having(self, given):
+        """Return the same player's preparation with something else that may be memorized."""
+        return dataclasses.replace(self, pre=sides(self.player, given, self.pre[1 - self.player]))
+
+    def evaluated(self, penalty=TINY, **options):
+        """Return a tree on which stopping is worth what an arbitrary function says."""
+        options = {"truncate": "none", "leaf_value": evaluation(self.seed), "stop_value": "evaluate"} | options
+        return self.tree(penalty, **options)
+
+    def worth(self, tree, members):
+        """Return a memorization set's utility."""
+        return self.by_name[named(tree, self.player, members)]
+
+    def play(self, state):
+        """Return player 0's mean utility from a state on if nobody memorizes anything."""
+        return books.play_value(state, self.sigma)
+
+
+def prepared(game, seed, player=0, menu=0, support="full", rival=0, most=2000):
+    """Return the preparation of a player in a game, `Preparation`; policies and menus are drawn by the seed.
+
+    menu, rival: the most entries of a menu of the player's and of the other one's; 0: a policy of that support.
+    """
+    by = "infoset"
+    if is_perfect(game):
+        by = "position" if game.get_parameters().get("width") else "history"
+    given, sigma = policy_pairs(seed, support, by)
+    entries = "or_nothing" if by == "history" and seed % 2 else by
+    own, other = (random_menu(2 * seed + i, most, entries) for i, most in enumerate((menu, rival)))
+    pre = sides(player, own if menu else given[player], other if rival else given[1 - player])
+    return Preparation(game, player, pre, sigma, seed, most)
+
+
+@st.composite
+def preparations(draw, kinds=("tree", "efg", "uneven", "kuhn_poker"), menu=None, depth=4, least=3, most=2000):
+    """Preparations of players who have so many memorization sets; least=0: any number.
+
+    kinds: of games, as `random_case` takes them, and "positions", where histories share positions and
+    policies depend on these. menu: whether the player has a menu; None: either.
+    """
+    kind, seed = draw(st.sampled_from(kinds)), draw(st.integers(0, 999))
+    size = {"depth": draw(st.integers(min(3, depth), depth)), "actions": draw(st.integers(2, 3))}
+    if kind == "positions":
+        game = random_tree(seed, **size, width=draw(st.integers(2, 3)))
+    elif kind == "uneven":
+        game = uneven_efg(seed)
+    else:
+        game = random_case(kind, seed, **({} if kind == "kuhn_poker" else size))[0]
+    made = prepared(
         game,
-        pre if isinstance(pre, tuple) else sides(player, pre, None),
-        sigma,
-        sides(player, penalty, math.inf),
-        **options,
+        seed,
+        draw(st.integers(0, 1)),
+        menu=0 if menu is False else draw(st.integers(0 if menu is None else 1, 3)),
+        support=draw(st.sampled_from(SUPPORTS)),
+        rival=draw(st.integers(0, 2)),
+        most=most,
     )
+    hypothesis.assume(not least or len(made.choices) >= least)
+    return made
 
 
-def all_sets(game, player, pre, sigma, most=150):
-    """{prefix-closed set: the player's utility}, each played out; empty where there are more than `most`."""
-    sets = books.all_sets(game, player, most)
-    if not sets:
-        return {}
-    return dict(zip(sets, books.own_utilities(game, player, sets, pre, sigma).tolist(), strict=True))
+def check_result(setting, best, found, penalty):
+    """A best set is worth what is best of all sets that were found, and its parts agree with each other."""
+    tree, player = best.tree, best.player
+    MetaStrategy.of_set(tree, player, best.memorization_set)  # refuses sets that are not closed
+    assert best.value == pytest.approx(found.value(penalty), abs=NEAR)
+    assert best.utility == pytest.approx(setting.worth(tree, best.memorization_set), abs=NEAR)
+    assert best.unprepared == pytest.approx(setting.by_name[frozenset()], abs=NEAR)
+    assert best.utility == pytest.approx(best.unprepared + best.gain.sum(), abs=NEAR)
+    assert best.value == pytest.approx(best.utility - penalty * best.paid, abs=1e-12)
+    assert best.value <= best.upper <= best.value + NEAR and best.size == len(best.memorization_set)
 
 
 def check_frontier(frontier, found):
-    """Every penalty at and between bends, beside all sets, [(what they cost, utility)]; how many bends."""
+    """Every penalty at and between bends, beside all sets."""
     points = frontier.breakpoints[frontier.breakpoints > frontier.penalty]  # others are rounding
     between = [(a + b) / 2 for a, b in itertools.pairwise(points)]
     ends = [points[0] * 2, max(points[-1] / 2, frontier.penalty)] if len(points) else [0.1]
     for penalty in [*points, *between, *ends]:
-        value = max(utility - penalty * size for size, utility in found)
-        at = frontier.at(penalty)
-        assert at.value == pytest.approx(value, abs=1e-9)
-        ties = [size for size, utility in found if utility - penalty * size > value - 1e-10]
-        assert at.size == min(ties)
-    for size, utility in found:
-        assert frontier.upper_bound(size) >= utility - 1e-9
+        at, values = frontier.at(penalty), found.utilities - penalty * found.costs
+        assert at.value == pytest.approx(values.max(), abs=NEAR)
+        assert at.size == found.costs[values > values.max() - 1e-10].min()
+    assert (frontier.upper_bound(found.costs) >= found.utilities - NEAR).all()
     assert (np.diff(points) < 0.0).all()
     slopes = np.diff(frontier.utilities) / np.diff(frontier.sizes)
-    assert slopes == pytest.approx(frontier.breakpoints, abs=1e-9)
+    assert slopes == pytest.approx(frontier.breakpoints, abs=NEAR)
     sets = [frozenset(np.flatnonzero(frontier.memorize(k)).tolist()) for k in range(len(frontier.sizes))]
     assert all(smaller <= larger for smaller, larger in itertools.pairwise(sets))
     nothing = frontier.at(math.inf)
     assert nothing.size == 0 and nothing.value == nothing.utility == frontier.unprepared
-    return len(points)
 
 
 def check_budgets(frontier, found, **options):
-    """Every budget beside all sets; returns for how many the set is none of the frontier's.
-
-    options: of `best_precomputation`, which finds the same.
-    """
-    inner = 0
-    for budget in [*range(max(size for size, _ in found) + 2), 10**30]:
+    """Every budget beside all sets. options: of `best_precomputation`, which finds the same."""
+    tree, player = frontier.tree, frontier.player
+    for budget in [*range(int(found.costs.max()) + 2), 10**30]:
         best = best_of_frontier(frontier, budget)
-        expected = max(utility for size, utility in found if size <= budget)
-        assert best.utility == best.value == pytest.approx(expected, abs=1e-9)
-        assert best.paid <= budget and best.penalty == 0.0 and best.budget == budget and best.gap < 1e-9
-        MetaStrategy.of_set(frontier.tree, frontier.player, best.memorization_set)  # refuses other sets
-        assert best.utility == pytest.approx(best.unprepared + best.gain.sum(), abs=1e-9)
+        assert best.utility == best.value == pytest.approx(found.within(budget), abs=NEAR)
+        assert best.paid <= budget and best.penalty == 0.0 and best.budget == budget and best.gap < NEAR
+        MetaStrategy.of_set(tree, player, best.memorization_set)  # refuses other sets
+        assert best.utility == pytest.approx(best.unprepared + best.gain.sum(), abs=NEAR)
         assert best.truncation_loss == 0.0  # nothing was cut
-        again = best_precomputation(frontier.tree, frontier.player, budget=budget, **options)
+        again = best_precomputation(tree, player, budget=budget, **options)
         assert (again.memorization_set == best.memorization_set).all() and again.utility == best.utility
-        inner += best.paid not in frontier.sizes
-    return inner
-
-
-def names_of(tree, player, entries):
-    """Return the information states of entries, as the reference calls them."""
-    histories = tree.infoset_history[tree.entry_infoset[np.asarray(entries, int)]].tolist()
-    return frozenset(books.information_state(tree.game, tree.state(h), player) for h in histories)
 
 
 def evaluation(seed):
@@ -102,24 +243,6 @@ def scored(game, player, policy):
 # -- what grows best first, without a history tree -------------------------------------------------------
 
 
-@functools.cache
-def setting(kind, seed):
-    """Return (game, sigma_pre, sigma, player), with a policy or a menu to memorize."""
-    if kind == "policy":
-        game, pre = random_tree(seed, depth=5, actions=3), random_policy(seed, SUPPORTS[seed % 3])
-        return game, pre, random_policy(seed + 1000, SUPPORTS[seed % 2]), seed % 2
-    game, menu = random_tree(seed, depth=7, actions=3), random_menu(seed, by="or_nothing")
-    return game, menu, random_policy(seed + 7, "partial"), seed % 2
-
-
-@functools.cache
-def whole_tree(kind, seed, penalty=0.05, evaluated=True):
-    """Return all histories of a setting; stopping is worth its `evaluation(seed)`, or what play is."""
-    game, pre, sigma, player = setting(kind, seed)
-    more = {"leaf_value": evaluation(seed), "stop_value": "evaluate"} if evaluated else {}
-    return one_sided(game, player, pre, sigma, penalty, truncate="none", **more)
-
-
 def entries_of(tree, found):
     """Return the memorized entries of a result in the whole tree; refuse sets that are not closed."""
     members = []
@@ -128,7 +251,7 @@ def entries_of(tree, found):
         entry = next(int(tree.edge_entry[c]) for c in tree.children(history) if int(tree.action[c]) in row)
         played = tree.memorized_row(entry)
         assert row.keys() == played.keys()
-        assert all(abs(row[action] - p) < 1e-9 for action, p in played.items())
+        assert all(abs(row[action] - p) < NEAR for action, p in played.items())
         members.append(entry)
     MetaStrategy.of_set(tree, found.player, members)
     return members
@@ -137,4 +260,4 @@ def entries_of(tree, found):
 def worth(tree, found):
     """Return the value of a result's set by the whole tree: utility less penalties."""
     gain, unprepared = Decisions.against(tree, found.player).gains()
-    return unprepared + float(gain[entries_of(tree, found)].sum()) - found.penalty * len(found.histories)
+    return unprepared + float(gain[entries_of(tree, found)].sum()) - found.penalty * found.paid

@@ -1,164 +1,296 @@
-"""Trees that grow best first, by evaluations: both orders, budgets and menus against the whole tree."""
+"""Trees that grow best first, by evaluations: both orders, prices, budgets and menus against the whole tree."""
 
 import itertools
+import math
 import pickle
+import zlib
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games import Menu
 from precomp_games.algorithms import best_first_precomputation, best_precomputation, memory_frontier
-from tests.oracles.preparation import evaluation, one_sided, setting, whole_tree, worth
+from precomp_games.algorithms.preparation import best_first
+from precomp_games.algorithms.preparation.evaluated_search import BestFirstSearch
+from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
+from tests.oracles.games import random_tree
+from tests.oracles.preparation import NEAR, evaluation, preparations, prepared, worth
+from tests.properties import examples
+
+_ORDERS = ("certified", "optimistic")
+_POSITIONS = {"price": "positions", "position_key": str}
 
 
-def _found(kind, seed, penalty, **options):
-    game, pre, sigma, player = setting(kind, seed)
-    return best_first_precomputation(game, pre, sigma, penalty, player, evaluation(seed), **options)
+def _grown(setting, penalty, evaluator=None, **options):
+    game, player, pre = setting.game, setting.player, options.pop("pre", setting.pre[setting.player])
+    evaluator = evaluator or evaluation(setting.seed)
+    return best_first_precomputation(game, pre, setting.sigma, penalty, player, evaluator, **options)
 
 
-@pytest.mark.parametrize("kind", ["policy", "menu"])
-def test_against_algorithm_1(kind, cases):
-    """Each set's value is in its interval; without a gap, the set is the best one, by fewer evaluations."""
-    seeds = cases(40)
-    fewer = 0
-    for seed in range(seeds):
-        for penalty in (0.02, 0.1):
-            tree, player = whole_tree(kind, seed, penalty), seed % 2
-            best = best_precomputation(tree, player)
-            for gap in (0.0, 0.1, 0.5):
-                found = _found(kind, seed, penalty, gap=gap, batch=(1, 8)[seed // 2 % 2])
-                assert found.reached and found.gap <= gap + 1e-9
-                assert found.lower - 1e-9 <= best.value <= found.upper + 1e-9
-                assert found.lower - 1e-9 <= worth(tree, found) <= best.value + 1e-9
-                if gap == 0.0:
-                    assert worth(tree, found) == pytest.approx(best.value, abs=1e-9)
-                    expected = best.unprepared + found.gain.sum() - penalty * found.size
-                    assert expected <= best.value + 1e-9
-                fewer += found.work["evaluations"] < tree.work["leaf_evaluations"]
-    assert fewer > seeds
+def _state(game, history):
+    state = game.new_initial_state()
+    for action in history:
+        state.apply_action(action)
+    return state
 
 
-def test_it_evaluates_no_more_than_a_tree_that_reaches_cut(cases):
-    for seed in range(cases(24)):
-        tree = one_sided(
-            *(setting("policy", seed)[k] for k in (0, 3, 1, 2)), 0.01,
-            leaf_value=evaluation(seed), stop_value="evaluate", truncate="reach",
-        )  # fmt: skip
-        found = _found("policy", seed, 0.01, gap=0.0)
-        assert found.work["evaluations"] <= tree.work["leaf_evaluations"]
+def _positions_of(found):
+    """Return the number of positions that a result pays for, and check that each has one entry."""
+    rows = {}
+    for history, row in zip(found.histories, found.rows, strict=True):
+        assert rows.setdefault(str(_state(found.game, history)), row) == row
+    return len(rows)
 
 
-def test_intervals_hold_whenever_one_looks(cases):
-    for seed in range(cases(25)):
-        best = best_precomputation(whole_tree("menu", seed, 0.03), seed % 2).value
-        for order in ("certified", "optimistic"):
-            found = _found("menu", seed, 0.03, gap=0.0, order=order, batch=2)
-            assert found.lower - 1e-12 <= best <= found.upper + 1e-12
-            assert all(low - 1e-12 <= best <= up + 1e-12 for _, low, up in found.trace)
+@examples(480)
+@given(
+    preparations(kinds=("tree", "positions"), depth=7, least=0),
+    st.sampled_from((0.01, 0.05, 0.2)),
+    st.sampled_from((None, 0, 1, 2, 3, 5)),
+    st.sampled_from(_ORDERS),
+    st.sampled_from((0.0, 0.1, 0.5)),
+    st.sampled_from((1, 2, 8)),
+)
+def test_against_the_whole_tree(setting, penalty, budget, order, gap, batch):
+    """At any time intervals hold, and a set has its reported value; without a gap it is the best one.
 
-
-@pytest.mark.parametrize("order", ["certified", "optimistic"])
-def test_the_best_so_far_is_told_and_changes_nothing(order, cases):
-    """Each set has its reported value, and without a budget no less than the one before."""
-    grew = 0
-    for seed in range(cases(16)):
-        whole = whole_tree("menu", seed, 1e-9)
-        for budget in (None, 3):
-            options = {"gap": 0.0, "order": order, "batch": 2, "budget": budget}
-            told = []
-            found = _found("menu", seed, 0.02, improved=told.append, **options)
-            alone = _found("menu", seed, 0.02, **options)
-            assert (found.histories, found.rows, found.lower) == (alone.histories, alone.rows, alone.lower)
-            asked = [each.work["evaluations"] for each in told]
-            assert all(after > 9 / 8 * before for before, after in itertools.pairwise(asked))
-            assert asked[-1] <= found.work["evaluations"] <= max(9 / 8 * asked[-1], asked[-1] + 8)
-            for each in told:
-                assert each.size <= (budget or each.size) and each.penalty == (0.0 if budget else 0.02)
-                assert worth(whole, each) >= each.lower - 1e-12
-            lower = [each.lower for each in (*told, found)]
-            assert budget or all(one <= other + 1e-12 for one, other in itertools.pairwise(lower))
-            grew += lower[-1] > lower[0]
-    assert grew > cases(16)
-
-
-@pytest.mark.parametrize("order", ["certified", "optimistic"])
-def test_budgets_are_exact_on_what_was_opened_and_bounded_beyond(order, cases):
-    capped = 0
-    for seed in range(cases(25)):
-        whole = whole_tree("menu", seed, 1e-9)
-        for budget in (0, 1, 2, 3, 5):
-            best = best_precomputation(whole, seed % 2, budget=budget).utility
-            found = _found("menu", seed, 0.02, gap=0.0, order=order, budget=budget)
-            assert found.size <= budget and found.penalty == 0.0
-            assert found.lower <= best + 1e-12
-            assert best <= found.upper + 1e-12
-            # What has not been evaluated counts as little as possible.
-            assert worth(whole, found) >= found.lower - 1e-12
-            capped += found.size == budget > 0
-    assert capped > cases(20)
-
-
-@pytest.mark.parametrize("order", ["certified", "optimistic"])
-def test_a_tree_of_what_was_opened(order, cases):
-    """`HistoryTree.from_game` for what best-first preparation leaves behind: frontier and budgets."""
-    for seed in range(cases(16)):
-        game, _, sigma, player = setting("menu", seed)
-        found = _found("menu", seed, 0.02, gap=0.0, order=order)
-        options = {"leaf_value": evaluation(seed), "stop_value": "evaluate", "truncate": "none"}
-        tree = one_sided(game, player, found.menu, sigma, 0.02, **options)
-        assert tree.num_infosets <= found.work["opened"]  # some menus are empty
-        best = best_precomputation(tree, player)
-        assert best.value >= found.lower - 1e-12
+    What has not been evaluated counts as little as possible. Sets that are reported on the way change nothing.
+    """
+    shared = "width" in setting.game.get_parameters()
+    options = {"gap": gap, "order": order, "batch": batch, "budget": budget} | (_POSITIONS if shared else {})
+    tree, near, reported = setting.evaluated(penalty, position_key=str if shared else None), 1e-12, []
+    price = "positions" if shared else "infosets"
+    best = best_precomputation(tree, setting.player, budget=budget, price=price)
+    found = _grown(setting, penalty, improved=reported.append, **options)
+    alone = _grown(setting, penalty, **options)
+    assert (found.histories, found.rows, found.lower) == (alone.histories, alone.rows, alone.lower)
+    assert found.lower - NEAR <= worth(tree, found) <= best.value + NEAR <= found.upper + 2.0 * NEAR
+    if budget is None:
+        assert all(low - NEAR <= best.value <= up + NEAR for _, low, up in found.trace)
+    assert found.work["evaluations"] <= tree.work["leaf_evaluations"]
+    asked = [0, *(each.work["evaluations"] for each in reported)]
+    assert all(after > 9 / 8 * before for before, after in itertools.pairwise(asked))
+    assert asked[-1] <= found.work["evaluations"] <= max(9 / 8 * asked[-1], asked[-1] + 4 * batch)
+    for each in (*reported, found):
+        assert each.paid == (_positions_of(each) if shared else each.size)
+        assert budget is None or each.paid <= budget
+        assert each.penalty == (penalty if budget is None else 0.0)
+        assert worth(tree, each) >= each.lower - near
+    lower = [each.lower for each in (*reported, found)]
+    if budget is None and not shared:
+        assert lower == sorted(lower)
         if order == "certified":
-            assert best.value == pytest.approx(found.lower, abs=1e-12)
-        assert memory_frontier(tree, player).at(0.02).value == pytest.approx(best.value, abs=1e-12)
-        copied, start = pickle.loads(pickle.dumps(found.menu)), game.new_initial_state()
-        assert copied.entries_batch([start]) == found.menu.entries_batch([start])
+            assert found.reached and found.gap <= gap + NEAR
+            if gap == 0.0:
+                assert found.lower == pytest.approx(best.value, abs=NEAR)
+                assert best.unprepared + found.gain.sum() - penalty * found.size <= best.value + NEAR
 
 
-def test_fewer_evaluations_in_the_optimistic_order(cases):
+def test_the_optimistic_order_needs_fewer_evaluations_and_both_need_fewer_than_the_whole_tree():
     """It prunes where it can, and its bound covers what it may have missed."""
-    evaluations = {
-        order: sum(
-            _found("menu", seed, 0.005, gap=0.0, order=order).work["evaluations"] for seed in range(cases(24))
-        )
-        for order in ("certified", "optimistic")
-    }
-    assert evaluations["optimistic"] < 0.8 * evaluations["certified"]
+    asked = {order: 0 for order in _ORDERS}
+    whole = 0
+    for seed in range(8):
+        setting = prepared(random_tree(seed, depth=7), seed, seed % 2, menu=3, support="partial")
+        whole += setting.evaluated(0.005).work["leaf_evaluations"]
+        for order in _ORDERS:
+            asked[order] += _grown(setting, 0.005, gap=0.0, order=order).work["evaluations"]
+    assert asked["optimistic"] < 0.8 * asked["certified"] < 0.8 * whole
 
 
-def test_alternatives_say_what_choosing_them_would_cost(cases):
-    told = 0
-    for seed in range(cases(24)):
-        tree = whole_tree("menu", seed, 0.02)
-        game, menu, sigma, player = setting("menu", seed)
-        best = best_precomputation(tree, player)
-        for state in best.states():
-            rows = [tree.memorized_row(state.entry), *(other.row for other in state.alternatives)]
-            assert sum(map(len, rows)) == len(set().union(*rows))
-            assert all(other.loss >= -1e-12 for other in state.alternatives)
-            told += len(state.alternatives)
-        # Taking the alternative at the first state, and Algorithm 1 after it, loses so much.
-        for state in list(best.states())[:1]:
-            for other in state.alternatives:
-
-                def only(at, row=other.row, menu=menu, first=state.actions):
-                    return [row] if tuple(at.history()) == first else menu.entries(at)
-
-                forced = best_first_precomputation(
-                    game, Menu(only), sigma, 0.02, player, evaluation(seed), gap=0.0
-                )
-                assert forced.lower >= best.value - other.loss - 1e-12
-                if state.actions in forced.histories:  # and elsewhere stopping is better than this entry
-                    assert forced.lower == pytest.approx(best.value - other.loss, abs=1e-12)
-    assert told > cases(24)
+@examples(120)
+@given(preparations(kinds=("tree",), depth=5, menu=False, least=0))
+def test_it_evaluates_no_more_than_a_tree_that_reach_cut(setting):
+    tree = setting.evaluated(0.01, truncate="reach")
+    assert _grown(setting, 0.01, gap=0.0).work["evaluations"] <= tree.work["leaf_evaluations"]
 
 
-def test_it_stops_where_it_is_told():
-    found = _found("menu", 3, 0.01, gap=0.0, batch=2, max_evaluations=6)
+@pytest.mark.parametrize(("order", "share"), [("certified", 0.8), ("optimistic", 0.5)])
+def test_with_a_price_for_positions_the_best_set_is_mostly_found(order, share):
+    found = []
+    for seed, budget in itertools.product(range(10), (None, 2)):
+        setting = prepared(random_tree(seed, depth=6, width=2, chance=0.1), seed, seed % 2, menu=3)
+        grown = _grown(setting, 0.02, gap=0.0, order=order, budget=budget, batch=3, **_POSITIONS)
+        tree = setting.evaluated(0.02, position_key=str)
+        best = best_precomputation(tree, seed % 2, price="positions", budget=budget)
+        found.append(grown.lower > best.value - NEAR)
+    assert np.mean(found) > share
+
+
+@examples(120)
+@given(preparations(kinds=("tree",), depth=7, menu=True, least=0), st.sampled_from(_ORDERS))
+def test_a_tree_of_what_was_opened(setting, order):
+    """`HistoryTree.from_game` for what best-first preparation leaves behind: frontier and budgets."""
+    player, start = setting.player, setting.game.new_initial_state()
+    found = _grown(setting, 0.02, gap=0.0, order=order)
+    tree = setting.having(found.menu).evaluated(0.02)
+    assert tree.num_infosets <= found.work["opened"]  # some menus are empty
+    best = best_precomputation(tree, player)
+    assert best.value >= found.lower - 1e-12
+    if order == "certified":
+        assert best.value == pytest.approx(found.lower, abs=1e-12)
+    assert memory_frontier(tree, player).at(0.02).value == pytest.approx(best.value, abs=1e-12)
+    copied = pickle.loads(pickle.dumps(found.menu))
+    assert copied.entries_batch([start]) == found.menu.entries_batch([start])
+
+
+@examples(160)
+@given(preparations(kinds=("tree",), depth=7, menu=True, least=0))
+def test_alternatives_say_what_choosing_them_would_cost(setting):
+    tree, menu = setting.evaluated(0.02), setting.pre[setting.player]
+    best = best_precomputation(tree, setting.player)
+    for state in best.states():
+        rows = [tree.memorized_row(state.entry), *(other.row for other in state.alternatives)]
+        assert sum(map(len, rows)) == len(set().union(*rows))
+        assert all(other.loss >= -1e-12 for other in state.alternatives)
+    # Taking the alternative at the first state, and Algorithm 1 after it, loses so much.
+    for state in itertools.islice(best.states(), 1):
+        for other in state.alternatives:
+
+            def only(at, row=other.row, first=state.actions):
+                return [row] if tuple(at.history()) == first else menu.entries(at)
+
+            forced = _grown(setting, 0.02, pre=Menu(only), gap=0.0)
+            assert forced.lower >= best.value - other.loss - 1e-12
+            if state.actions in forced.histories:  # and elsewhere stopping is better than this entry
+                assert forced.lower == pytest.approx(best.value - other.loss, abs=1e-12)
+
+
+def test_it_stops_when_it_was_to():
+    setting = prepared(random_tree(3, depth=7), 3, 1, menu=3, support="partial")
+    found = _grown(setting, 0.01, gap=0.0, batch=2, max_evaluations=6)
     assert not found.reached and found.work["evaluations"] == 6
     assert found.lower <= found.upper
     assert found.trace[-1] == (found.work["evaluations"], found.lower, found.upper)
     assert [lower for _, lower, _ in found.trace] == sorted(lower for _, lower, _ in found.trace)
     rounds = iter([False, True])
-    assert not _found("menu", 3, 0.01, gap=0.0, batch=1, enough=lambda: next(rounds)).reached
+    assert not _grown(setting, 0.01, gap=0.0, batch=1, enough=lambda: next(rounds)).reached
     assert next(rounds, None) is None
+
+
+# -- positions, and checks by a deeper search ------------------------------------------------------------
+
+
+def _opened(search):
+    """Return the search with all that there is opened and evaluated."""
+    while closed := [node for node in search.tree.nodes[1:] if not node.opened]:
+        search._look_at([node for node in search.tree.nodes[1:] if math.isnan(node.stop)])
+        search._open(closed)
+    return search
+
+
+def _search(setting, penalty, evaluator, menu=None, key=str):
+    game, player = setting.game, setting.player
+    pre = setting.pre[player] if menu is None else menu
+    problem = PreparationProblem.checked(game, pre, setting.sigma, penalty, player, str, 1e-12)
+    return _opened(BestFirstSearch(problem, evaluator, "optimistic", price_key=key))
+
+
+@examples(240)
+@given(preparations(kinds=("positions",), menu=True, most=400), st.sampled_from((0.2, 0.02, 1e-3)))
+def test_the_best_set_of_what_is_open_against_all_choices(setting, penalty):
+    found, search = setting.sets_of_positions(), _search(setting, penalty, setting.play)
+    chosen, value, most = search.taken(None)
+    assert value == pytest.approx(found.value(penalty), abs=NEAR) and value <= most + 1e-12
+    result = search.result(chosen, value, most, True)
+    assert result.paid == _positions_of(result) and result.penalty == penalty
+    histories = result.histories
+    first = [not any(h[:n] in histories for n in range(len(h))) for h in histories]
+    net = (result.gain - penalty * result.share).sum()
+    assert result.net_gain[np.array(first, bool)].sum() == pytest.approx(net, abs=NEAR)
+    for budget in range(4):
+        chosen, value, most = search.taken(budget)
+        assert value == pytest.approx(found.within(budget), abs=NEAR) and value <= most + 1e-12
+        assert _positions_of(search.result(chosen, value, most, False)) <= budget
+
+
+def _deeper(seed):
+    """(a menu, an evaluation) of somebody else, by the position: some of the moves, and other values."""
+
+    def some(state):
+        actions = state.legal_actions()
+        drawn = [a for a in actions if zlib.crc32(f"{seed} {state} {a}".encode()) % 3]
+        return drawn or actions[:1]
+
+    return Menu(some), evaluation(seed + 1000)
+
+
+@examples(160)
+@given(
+    preparations(kinds=("positions",), depth=6, least=0),
+    st.sampled_from(("infosets", "positions")),
+    st.sampled_from((None, 3)),
+)
+def test_a_set_that_was_looked_at_deeper(setting, price, budget):
+    """Each entry is on the deeper menus, and the set's value is by deeper values and the others."""
+    pre, (deeper, valued) = Menu.of_actions(), _deeper(setting.seed)
+    options = {"pre": pre, "gap": 0.0, "order": "optimistic", "price": price, "position_key": str}
+    options["budget"] = budget
+    alone = _grown(setting, 0.02, **options)
+    same = _grown(setting, 0.02, check=(pre, evaluation(setting.seed)), **options)
+    assert same.lower >= alone.lower - NEAR
+    found = _grown(setting, 0.02, check=(deeper, valued), **options)
+    for history, row in zip(found.histories, found.rows, strict=True):
+        assert set(row) <= set(deeper.entries(_state(setting.game, history)))
+    assert budget is None or found.paid <= budget
+
+
+def test_how_much_is_looked_at_deeper(monkeypatch):
+    """Menus of one and a half times the budget are asked for, and each position once."""
+    monkeypatch.setattr(best_first, "_FEWEST", 1)
+    numbers = []
+    for seed in range(3):
+        setting, (deeper, valued) = prepared(random_tree(seed, depth=7, width=2), seed), _deeper(seed)
+        asked = []
+
+        def noted(state, deeper=deeper, asked=asked):
+            asked.append(str(state))
+            return deeper.entries(state)
+
+        options = {"order": "optimistic", "budget": 2, "gap": 0.0, "check": (Menu(noted), valued)}
+        _grown(setting, 1e-4, pre=Menu.of_actions(), **options, **_POSITIONS)
+        assert len(asked) == len(set(asked)) <= 3
+        numbers.append(len(asked))
+    assert max(numbers) == 3
+
+
+@examples(120)
+@given(preparations(kinds=("positions",), depth=6, least=0), st.sampled_from((None, str)))
+def test_a_corrected_search_is_one_of_what_is_left(setting, key):
+    """Its nodes are those of a search with the other menus from the start, and its sums are right."""
+    deeper, valued = _deeper(setting.seed)
+    search = _search(setting, 0.02, evaluation(setting.seed), Menu.of_actions(), key)
+    for _ in range(6):  # all positions that can be come to, however late they come in
+        nodes = {node.place: node for node in search.tree.nodes[1:] if node.place not in search.tree.menus}
+        search.correct(list(nodes.values()), [], deeper, evaluator=_Batch(valued))
+        _opened(search)
+    other = _search(setting, 0.02, valued, deeper, key)
+    for one in (search, other):
+        assert [node.index for node in one.tree.nodes] == list(range(len(one.tree.nodes)))
+        assert sum(map(len, one._at)) == len(one.tree.nodes) - 1
+    reaches = [{node.actions(): node.reach for node in one.tree.nodes} for one in (search, other)]
+    assert reaches[0] == pytest.approx(reaches[1])
+    assert search.lower == pytest.approx(other.lower, abs=1e-12)
+    assert search.taken(2)[1] == pytest.approx(other.taken(2)[1], abs=NEAR)
+    values = search.tree.root.values
+    search.resum()
+    assert search.tree.root.values == pytest.approx(values, abs=1e-12)
+
+
+class _Batch:
+    """An evaluator that answers many."""
+
+    def __init__(self, function):
+        self.evaluate_batch = lambda states: [function(state) for state in states]
+
+
+def test_wrong_checks_and_keys():
+    setting = prepared(random_tree(0, depth=3), 0, menu=3)
+    menu = setting.pre[0]
+    for wrong in (3, (menu,), (menu, 3), (3, evaluation(0))):
+        with pytest.raises(ValueError, match=r"best_first_precomputation\(\): expected check"):
+            _grown(setting, 0.1, check=wrong)
+    with pytest.raises(ValueError, match=r"best_first_precomputation\(\): expected position_key with price"):
+        _grown(setting, 0.1, price="positions")
