@@ -10,7 +10,6 @@ import math
 import zlib
 from typing import Any
 
-import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -20,17 +19,15 @@ from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precom
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.oracles import books
 from tests.oracles.games import (
+    SEEDS,
     SUPPORTS,
     expand,
+    games,
+    named_by,
     policy_pairs,
-    random_case,
     random_menu,
-    random_policy,
-    random_tree,
     sides,
 )
-from tests.oracles.trees import uneven_efg
-from tests.oracles.zero_sum import is_perfect
 
 TINY = 1e-9  # a penalty that cuts nothing
 NEAR = 1e-9
@@ -143,42 +140,30 @@ def prepared(game, seed, player=0, menu=0, support="full", rival=0, most=2000):
 
     menu, rival: the most entries of a menu of the player's and of the other one's; 0: a policy of that support.
     """
-    by = "infoset"
-    if is_perfect(game):
-        by = "position" if game.get_parameters().get("width") else "history"
+    by = named_by(game)
     given, sigma = policy_pairs(seed, support, by)
     entries = "or_nothing" if by == "history" and seed % 2 else by
-    own, other = (random_menu(2 * seed + i, most, entries) for i, most in enumerate((menu, rival)))
+    own, other = (random_menu(2 * seed + i, size, entries) for i, size in enumerate((menu, rival)))
     pre = sides(player, own if menu else given[player], other if rival else given[1 - player])
     return Preparation(game, player, pre, sigma, seed, most)
 
 
-@st.composite
-def preparations(draw, kinds=("tree", "efg", "uneven", "kuhn_poker"), menu=None, depth=4, least=3, most=2000):
-    """Preparations of players who have so many memorization sets; least=0: any number.
+def preparations(kind="any", menu=None, fewest=3, most=2000, **options):
+    """Preparations of players who have so many memorization sets; fewest=0: any number.
 
-    kinds: of games, as `random_case` takes them, and "positions", where histories share positions and
-    policies depend on these. menu: whether the player has a menu; None: either.
+    menu: whether the player has a menu; None: either. options: of `games`.
     """
-    kind, seed = draw(st.sampled_from(kinds)), draw(st.integers(0, 999))
-    size = {"depth": draw(st.integers(min(3, depth), depth)), "actions": draw(st.integers(2, 3))}
-    if kind == "positions":
-        game = random_tree(seed, **size, width=draw(st.integers(2, 3)))
-    elif kind == "uneven":
-        game = uneven_efg(seed)
-    else:
-        game = random_case(kind, seed, **({} if kind == "kuhn_poker" else size))[0]
-    made = prepared(
-        game,
-        seed,
-        draw(st.integers(0, 1)),
-        menu=0 if menu is False else draw(st.integers(0 if menu is None else 1, 3)),
-        support=draw(st.sampled_from(SUPPORTS)),
-        rival=draw(st.integers(0, 2)),
-        most=most,
+    made = st.builds(
+        prepared,
+        game=games(kind, **{"least": 3} | options),
+        seed=SEEDS,
+        player=st.integers(0, 1),
+        menu=st.just(0) if menu is False else st.integers(0 if menu is None else 1, 3),
+        support=st.sampled_from(SUPPORTS),
+        rival=st.integers(0, 2),
+        most=st.just(most),
     )
-    hypothesis.assume(not least or len(made.choices) >= least)
-    return made
+    return made.filter(lambda each: len(each.choices) >= fewest) if fewest else made
 
 
 def check_result(setting, best, found, penalty):
@@ -207,7 +192,8 @@ def check_frontier(frontier, found):
     slopes = np.diff(frontier.utilities) / np.diff(frontier.sizes)
     assert slopes == pytest.approx(frontier.breakpoints, abs=NEAR)
     sets = [frozenset(np.flatnonzero(frontier.memorize(k)).tolist()) for k in range(len(frontier.sizes))]
-    assert all(smaller <= larger for smaller, larger in itertools.pairwise(sets))
+    nested = all(smaller <= larger for smaller, larger in itertools.pairwise(sets))
+    assert nested or frontier.decisions.has_choice  # entries may be exchanged
     nothing = frontier.at(math.inf)
     assert nothing.size == 0 and nothing.value == nothing.utility == frontier.unprepared
 
@@ -221,7 +207,7 @@ def check_budgets(frontier, found, **options):
         assert best.paid <= budget and best.penalty == 0.0 and best.budget == budget and best.gap < NEAR
         MetaStrategy.of_set(tree, player, best.memorization_set)  # refuses other sets
         assert best.utility == pytest.approx(best.unprepared + best.gain.sum(), abs=NEAR)
-        assert best.truncation_loss == 0.0  # nothing was cut
+        assert best.truncation_loss == 0.0 or frontier.decisions.cut_reach > 0.0
         again = best_precomputation(tree, player, budget=budget, **options)
         assert (again.memorization_set == best.memorization_set).all() and again.utility == best.utility
 

@@ -15,7 +15,7 @@ from precomp_games.algorithms import best_first_precomputation, best_precomputat
 from precomp_games.algorithms.preparation import best_first
 from precomp_games.algorithms.preparation.evaluated_search import BestFirstSearch
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
-from tests.oracles.games import random_tree
+from tests.oracles.games import named_by, random_tree
 from tests.oracles.preparation import NEAR, evaluation, preparations, prepared, worth
 from tests.properties import examples
 
@@ -46,7 +46,7 @@ def _positions_of(found):
 
 @examples(480)
 @given(
-    preparations(kinds=("tree", "positions"), depth=7, least=0),
+    preparations("perfect", depth=7, fewest=0) | preparations("perfect", repeated=True, depth=7, fewest=0),
     st.sampled_from((0.01, 0.05, 0.2)),
     st.sampled_from((None, 0, 1, 2, 3, 5)),
     st.sampled_from(_ORDERS),
@@ -58,7 +58,7 @@ def test_against_the_whole_tree(setting, penalty, budget, order, gap, batch):
 
     What has not been evaluated counts as little as possible. Sets that are reported on the way change nothing.
     """
-    shared = "width" in setting.game.get_parameters()
+    shared = named_by(setting.game) == "position"
     options = {"gap": gap, "order": order, "batch": batch, "budget": budget} | (_POSITIONS if shared else {})
     tree, near, reported = setting.evaluated(penalty, position_key=str if shared else None), 1e-12, []
     price = "positions" if shared else "infosets"
@@ -67,7 +67,7 @@ def test_against_the_whole_tree(setting, penalty, budget, order, gap, batch):
     alone = _grown(setting, penalty, **options)
     assert (found.histories, found.rows, found.lower) == (alone.histories, alone.rows, alone.lower)
     assert found.lower - NEAR <= worth(tree, found) <= best.value + NEAR <= found.upper + 2.0 * NEAR
-    if budget is None:
+    if budget is None and not shared:
         assert all(low - NEAR <= best.value <= up + NEAR for _, low, up in found.trace)
     assert found.work["evaluations"] <= tree.work["leaf_evaluations"]
     asked = [0, *(each.work["evaluations"] for each in reported)]
@@ -101,7 +101,7 @@ def test_the_optimistic_order_needs_fewer_evaluations_and_both_need_fewer_than_t
 
 
 @examples(120)
-@given(preparations(kinds=("tree",), depth=5, menu=False, least=0))
+@given(preparations("perfect", depth=5, menu=False, fewest=0))
 def test_it_evaluates_no_more_than_a_tree_that_reach_cut(setting):
     tree = setting.evaluated(0.01, truncate="reach")
     assert _grown(setting, 0.01, gap=0.0).work["evaluations"] <= tree.work["leaf_evaluations"]
@@ -120,7 +120,7 @@ def test_with_a_price_for_positions_the_best_set_is_mostly_found(order, share):
 
 
 @examples(120)
-@given(preparations(kinds=("tree",), depth=7, menu=True, least=0), st.sampled_from(_ORDERS))
+@given(preparations("perfect", depth=7, menu=True, fewest=0), st.sampled_from(_ORDERS))
 def test_a_tree_of_what_was_opened(setting, order):
     """`HistoryTree.from_game` for what best-first preparation leaves behind: frontier and budgets."""
     player, start = setting.player, setting.game.new_initial_state()
@@ -137,7 +137,7 @@ def test_a_tree_of_what_was_opened(setting, order):
 
 
 @examples(160)
-@given(preparations(kinds=("tree",), depth=7, menu=True, least=0))
+@given(preparations("perfect", depth=7, menu=True, fewest=0))
 def test_alternatives_say_what_choosing_them_would_cost(setting):
     tree, menu = setting.evaluated(0.02), setting.pre[setting.player]
     best = best_precomputation(tree, setting.player)
@@ -189,7 +189,7 @@ def _search(setting, penalty, evaluator, menu=None, key=str):
 
 
 @examples(240)
-@given(preparations(kinds=("positions",), menu=True, most=400), st.sampled_from((0.2, 0.02, 1e-3)))
+@given(preparations("perfect", repeated=True, menu=True, most=400), st.sampled_from((0.2, 0.02, 1e-3)))
 def test_the_best_set_of_what_is_open_against_all_choices(setting, penalty):
     found, search = setting.sets_of_positions(), _search(setting, penalty, setting.play)
     chosen, value, most = search.taken(None)
@@ -219,7 +219,7 @@ def _deeper(seed):
 
 @examples(160)
 @given(
-    preparations(kinds=("positions",), depth=6, least=0),
+    preparations("perfect", repeated=True, depth=6, fewest=0),
     st.sampled_from(("infosets", "positions")),
     st.sampled_from((None, 3)),
 )
@@ -257,7 +257,7 @@ def test_how_much_is_looked_at_deeper(monkeypatch):
 
 
 @examples(120)
-@given(preparations(kinds=("positions",), depth=6, least=0), st.sampled_from((None, str)))
+@given(preparations("perfect", repeated=True, depth=6, fewest=0), st.sampled_from((None, str)))
 def test_a_corrected_search_is_one_of_what_is_left(setting, key):
     """Its nodes are those of a search with the other menus from the start, and its sums are right."""
     deeper, valued = _deeper(setting.seed)

@@ -1,49 +1,140 @@
-"""Algorithm 1 against brute force over prefix-closed sets and OpenSpiel's own scoring."""
+"""Every solver of one player's preparation against enumeration of all sets, played out on OpenSpiel's states."""
 
+import dataclasses
 import math
 
+import numpy as np
+import pyspiel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from precomp_games import HistoryTree, RolloutValues
-from precomp_games.algorithms import MetaStrategy, best_precomputation, memory_frontier
+from precomp_games import HistoryTree, Menu, RolloutValues
+from precomp_games.algorithms import (
+    MetaStrategy,
+    best_first_precomputation,
+    best_precomputation,
+    memory_frontier,
+    meta_equilibrium,
+    robust_precomputation,
+)
+from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.oracles import books
-from tests.oracles.games import SUPPORTS, expand, policy_pairs, random_case, random_tree, sides
-from tests.oracles.preparation import all_sets, names_of, one_sided
+from tests.oracles.games import policy_pairs, random_tree, sides, uniform
+from tests.oracles.meta_games import menu_tree
+from tests.oracles.preparation import (
+    NEAR,
+    check_budgets,
+    check_frontier,
+    check_result,
+    one_sided,
+    preparations,
+    scored,
+)
+from tests.oracles.trees import board_of, efg
+from tests.oracles.zero_sum import is_perfect
+from tests.properties import examples
+
+_PENALTIES = st.sampled_from((0.003, 0.03, 0.1, 0.3))
+_CUTS = st.sampled_from(
+    (
+        {"truncate": "none"},
+        {"truncate": "none", "rival": 0.01},
+        {"truncate": "reach"},
+        {"truncate": "reach", "rival": 0.01},
+        {"truncate": "reach", "stop_value": "evaluate"},
+    )
+)
 
 
-@pytest.mark.parametrize("kind", ["tree", "efg", "kuhn_poker"])
-def test_against_brute_force(kind, cases):
-    """On cut and on whole trees, by both meanings of stopping, whatever the opponent pays."""
-    seeds = cases(40 if kind == "kuhn_poker" else 160)
-    compared = memorized = 0
-    for seed in range(seeds):
-        size = {} if kind == "kuhn_poker" else {"depth": 3 + seed % 2, "actions": 2 + seed % 2}
-        game, pre, sigma = random_case(kind, seed, SUPPORTS[seed % 3], **size)
-        for player in (0, 1):
-            sets = all_sets(game, player, pre, sigma, 800)
-            if not sets:
-                continue
-            penalty, evaluated = (0.003, 0.03, 0.15)[seed // 3 % 3], seed % 4 == 1
-            tree = expand(
-                game,
-                pre,
-                sigma,
-                sides(player, penalty, 0.01 if seed % 4 == 3 else math.inf),
-                truncate="reach" if seed % 4 else "none",
-                stop_value="evaluate" if evaluated else "backup",
-            )
-            tree.check()
-            best = best_precomputation(tree, player)
-            chosen = max(sets, key=lambda names, sets=sets, cost=penalty: sets[names] - cost * len(names))
-            assert names_of(tree, player, best.memorization_set) == chosen and best.size == len(chosen)
-            assert best.utility == pytest.approx(sets[chosen], abs=1e-9)
-            assert best.unprepared == pytest.approx(sets[frozenset()], abs=1e-9)
-            assert best.value == pytest.approx(best.utility - penalty * best.size, abs=1e-12)
-            assert best.utility == pytest.approx(best.unprepared + best.gain.sum(), abs=1e-9)
-            compared += 1
-            memorized += best.size > 0
-    assert compared >= seeds
-    assert memorized >= seeds / 4
+@examples(400)
+@given(preparations(), _PENALTIES, _CUTS)
+def test_algorithm_1_finds_the_best_set_on_trees_that_are_cut(setting, penalty, options):
+    """Lemma 3: at the penalty that a tree was expanded for, and above; whatever the opponent pays."""
+    found, player = setting.sets(), setting.player
+    tree = setting.tree(penalty, **options)
+    tree.check()
+    best = best_precomputation(tree, player)
+    check_result(setting, best, found, penalty)
+    play = best.policy(setting.sigma).action_probabilities
+    score = books.play_value(setting.game.new_initial_state(), (play, play), player)
+    assert score == pytest.approx(best.utility, abs=NEAR)
+    for state in best.states():
+        assert state.infoset == tree.entry_infoset[state.entry]
+        assert sum(tree.memorized_row(state.entry).values()) == pytest.approx(1.0)
+    dearer = best_precomputation(tree.with_penalties(2.5 * np.array(tree.penalties)), player)
+    check_result(setting, dearer, found, 2.5 * penalty)
+
+
+@examples(320)
+@given(preparations(), _PENALTIES)
+def test_frontiers_and_budgets_and_what_other_solvers_find(setting, penalty):
+    """Prices of positions that are all different, shares of 0, and growing best first find the same sets."""
+    found, player, tree = setting.sets(), setting.player, setting.tree(truncate="none")
+    frontier = memory_frontier(tree, player)
+    check_frontier(frontier, found)
+    check_budgets(frontier, found)
+    if not isinstance(setting.pre[player], Menu):  # which may be empty
+        assert frontier.decisions.cut_reach == 0.0
+    priced, alone = setting.tree(penalty, truncate="none"), np.arange(tree.num_infosets)
+    own = np.diff(tree.first_entry)[tree.infoset_player == player]
+    others = [best_precomputation(priced, player, price=alone)]
+    within = [best_precomputation(tree, player, budget=2, price=alone)]
+    if own.max(initial=0) <= 1:
+        assert memory_frontier(tree, player, price=alone).at(penalty).value == pytest.approx(
+            found.value(penalty), abs=NEAR
+        )
+    if is_perfect(setting.game):
+        others.append(robust_precomputation(priced, player, 0.0))
+        within.append(robust_precomputation(priced, player, 0.0, budget=2))
+        arguments = setting.game, setting.pre[player], setting.sigma, penalty, player, setting.play
+        for order in ("certified", "optimistic"):
+            grown = best_first_precomputation(*arguments, gap=0.0, order=order)
+            assert grown.lower - NEAR <= found.value(penalty) <= grown.upper + NEAR
+            capped = best_first_precomputation(*arguments, gap=0.0, order=order, budget=2)
+            assert capped.lower - NEAR <= found.within(2) <= capped.upper + NEAR
+            if order == "certified":
+                assert grown.lower == pytest.approx(found.value(penalty), abs=NEAR)
+    assert [each.value for each in others] == pytest.approx([found.value(penalty)] * len(others), abs=1e-8)
+    assert [each.utility for each in within] == pytest.approx([found.within(2)] * len(within), abs=1e-8)
+
+
+@examples(160)
+@given(preparations(menu=False, most=150), st.booleans())
+def test_against_a_strategy_of_the_opponent(setting, equilibrium):
+    """Its equilibrium, or a strategy drawn at random, played out as a behavioral policy."""
+    player, penalty = setting.player, 0.02
+    tree = setting.tree(penalty, rival=penalty, truncate="none")
+    memorize = np.random.default_rng(setting.seed).random(tree.num_entries) / 3.0
+    rival = MetaStrategy(tree, 1 - player, memorize)
+    if equilibrium:
+        rival = meta_equilibrium(tree, iterations=100).strategies[1 - player]
+    found = setting.against(rival.policy().action_probabilities).sets()
+    frontier = memory_frontier(tree, player, opponent=rival)
+    assert frontier.unprepared == pytest.approx(found.within(0), abs=NEAR)
+    for dearer in (penalty, 0.05, 0.1, *frontier.breakpoints[frontier.breakpoints >= penalty]):
+        assert frontier.at(dearer).value == pytest.approx(found.value(dearer), abs=NEAR)
+        larger = tree.with_penalties((dearer, dearer))
+        best = best_precomputation(larger, player, opponent=MetaStrategy(larger, 1 - player, rival.memorize))
+        assert best.value == pytest.approx(found.value(dearer), abs=NEAR)
+    check_budgets(frontier, found, opponent=rival)
+
+
+@examples(120)
+@given(preparations("perfect", depth=5, fewest=0), st.sampled_from((0.02, 0.05, 0.2)), st.booleans())
+def test_trees_that_are_cut_by_evaluations_lose_nothing(setting, penalty, weighted):
+    """Branch and bound: what `truncate="values"` leaves out is not worth memorizing, whatever it costs."""
+
+    def weight(state):
+        return (0.0, 0.0, 0.4, 1.0, 2.5)[sum(state.history()) % 5]
+
+    options = {"weight": weight} if weighted else {}
+    trees = [setting.evaluated(penalty, truncate=way, **options) for way in ("none", "reach", "values")]
+    values = [best_precomputation(tree, setting.player).value for tree in trees]
+    assert values == pytest.approx([values[0]] * 3, abs=1e-12)
+    for tree in trees:
+        tree.check()
+    assert trees[2].num_histories <= trees[1].num_histories <= trees[0].num_histories
 
 
 def test_sampled_leaves_lose_at_most_epsilon():
@@ -52,10 +143,9 @@ def test_sampled_leaves_lose_at_most_epsilon():
     lost = []
     for seed in range(20):
         values = RolloutValues(epsilon=0.5, delta=0.1, seed=seed)
-        tree = one_sided(game, 0, pre, sigma, 0.05, leaf_value=values)
-        chosen = names_of(tree, 0, best_precomputation(tree, 0).memorization_set)
-        utility = books.expected_utility(game, (chosen, frozenset()), pre, sigma)
-        lost.append(exact.value - (utility - 0.05 * len(chosen)))
+        best = best_precomputation(one_sided(game, 0, pre, sigma, 0.05, leaf_value=values), 0)
+        utility = scored(game, 0, best.policy(sigma))
+        lost.append(exact.value - (utility - 0.05 * best.size))
     assert min(lost) > -1e-9  # nothing beats the optimum
     assert sum(loss > 0.5 for loss in lost) <= 2  # delta = 0.1 of 20
 
@@ -86,3 +176,78 @@ def test_a_loaded_tree_needs_sigma_only_off_the_book(tmp_path):
     with pytest.raises(ValueError, match=r"give policy\(sigma=...\)"):
         best.policy().action_probabilities(state)
     assert best.policy(sigma).action_probabilities(state) == sigma[0](state)
+
+
+# -- menus ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("action", "members"), [(0, []), (2, [0])])
+def test_of_ties_stopping_comes_first_and_then_the_first_entry(action, members):
+    game = efg(
+        'p "" 1 1 "" { "l" "r" "s" } 0', *(f't "" {k} "" {{ {u} -{u} }}' for k, u in enumerate((1, 1, 0), 1))
+    )
+    tree = one_sided(game, 0, Menu.of_actions(), lambda state: {action: 1.0}, truncate="none")
+    assert np.flatnonzero(Decisions.against(tree, 0).best(0.0).memorize).tolist() == members
+
+
+@examples(40)
+@given(preparations(menu=False, fewest=0), st.booleans())
+def test_a_menu_of_one_entry_is_a_policy(setting, both):
+    """The same arrays, bit for bit, and so everything else."""
+    given, other = (setting.pre[i] for i in (setting.player, 1 - setting.player))
+    menu = Menu(lambda state: [given(state)])
+    rival = Menu(lambda state: books.entries(other, state)) if both else other
+    plain = setting.tree(0.01, rival=0.01)
+    tree = dataclasses.replace(setting, pre=sides(setting.player, menu, rival)).tree(0.01, rival=0.01)
+    assert tree.fingerprint == plain.fingerprint and tree.num_entries == plain.num_entries
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "connect_four(rows=3,columns=3,x_in_row=3)"])
+def test_with_all_actions_it_is_a_best_response(name, player):
+    """To the uniform opponent, by OpenSpiel's own best response."""
+    game = pyspiel.load_game(name)
+    key = None if "poker" in name else board_of
+    tree = one_sided(game, player, Menu.of_actions(), uniform, position_key=key)
+    opponent = pyspiel.UniformRandomPolicy(game)  # which the response does not keep alive
+    response = pyspiel.TabularBestResponse(game, player, opponent)
+    expected = response.value_from_state(game.new_initial_state())
+    assert best_precomputation(tree, player).value == pytest.approx(expected, abs=1e-6)
+
+
+def test_files_keep_menus(tmp_path):
+    tree = menu_tree("tree", 1)
+    assert tree.has_menus
+    tree.save(tmp_path / "tree.npz")
+    loaded = HistoryTree.load(tmp_path / "tree.npz")
+    assert loaded.fingerprint == tree.fingerprint
+    assert (loaded.entry == tree.entry).all() and (loaded.first_entry == tree.first_entry).all()
+    assert best_precomputation(loaded, 0).value == best_precomputation(tree, 0).value
+
+
+@pytest.mark.parametrize(
+    ("menu", "message"),
+    [
+        (lambda s: [0, {0: 0.5, 1: 0.5}], "share no action"),
+        (lambda s: [99], "legal actions"),
+        (lambda s: [{0: 0.5}], "sum to 1"),
+        (lambda s: 3, "a sequence of actions"),
+        (lambda s: ["e4"], r"\{action: probability\}"),
+    ],
+)
+def test_menus_that_are_none(menu, message):
+    game = pyspiel.load_game("kuhn_poker")
+    with pytest.raises(ValueError, match=message):
+        HistoryTree.from_game(game, sigma_pre=Menu(menu), sigma=uniform, penalties=0.01)
+
+
+def test_a_menu_is_no_policy_for_play():
+    with pytest.raises(ValueError, match=r"expected sigma\[0\] to be an OpenSpiel Policy"):
+        HistoryTree.from_game(random_tree(3), sigma_pre=uniform, sigma=Menu.of_actions(), penalties=0.1)
+
+
+def test_the_entries_of_ties():
+    """`Menu.of_support`: each of the moves that a policy plays is an entry."""
+    policy = {0: 0.5, 1: 0.5 - 1e-12, 2: 1e-12}
+    menu = Menu.of_support(lambda state: policy)
+    assert menu.entries_batch([None, None]) == [[0, 1], [0, 1]]

@@ -7,26 +7,35 @@ import numpy as np
 import pyspiel
 import pytest
 import scipy.stats
+from hypothesis import given
 
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.preparation.certified_sampling import _Certifier, certified_precomputation
 from precomp_games.algorithms.preparation.partial_tree import PartialTree, PreparationProblem
 from precomp_games.policies.rows import as_batch_policy
 from precomp_games.tree.facts import TERMINAL
-from tests.oracles.games import SUPPORTS, random_menu, random_policy, random_tree
-from tests.oracles.preparation import entries_of, one_sided, setting, whole_tree, worth
+from tests.oracles.games import SUPPORTS, random_policy, random_tree
+from tests.oracles.preparation import entries_of, one_sided, preparations, prepared, worth
+from tests.properties import examples
 
 
 @functools.cache
-def _truth(kind, seed):
+def _setting(kind, seed):
+    if kind == "policy":
+        return prepared(random_tree(seed, depth=5), seed, seed % 2, support=SUPPORTS[seed % 3])
+    return prepared(random_tree(seed, depth=7), seed, seed % 2, menu=3, support="partial")
+
+
+@functools.cache
+def _truth(setting):
     """Return (the whole tree with exact values, the value of the best set)."""
-    whole = whole_tree(kind, seed, evaluated=False)
-    return whole, best_precomputation(whole, seed % 2).value
+    whole = setting.tree(0.05, truncate="none")
+    return whole, best_precomputation(whole, setting.player).value
 
 
-def _certified(kind, number, **options):
-    game, pre, sigma, player = setting(kind, number)
-    return certified_precomputation(game, pre, sigma, 0.05, player, **options)
+def _certified(setting, **options):
+    pre = setting.pre[setting.player]
+    return certified_precomputation(setting.game, pre, setting.sigma, 0.05, setting.player, **options)
 
 
 # -- the inequality --------------------------------------------------------------------------------------
@@ -38,7 +47,7 @@ def _sets(certifier, node):
     found = []
     if decision.stop is not None:
         found.append((decision.stop.doubt, 0.0, [decision.stop.place], False))
-    for option, entry in zip(decision.memorize, node.entries or [None], strict=True):
+    for option, entry in zip(decision.memorize, node.entries if node.opened else [None], strict=True):
         assert option.branch is entry
         if entry is None:
             most = node.reach * certifier.problem.high - penalty
@@ -57,43 +66,37 @@ def _sets(certifier, node):
     return found
 
 
-@pytest.mark.parametrize("kind", ["policy", "menu"])
-def test_every_set_is_bounded_by_hoeffding_and_priors_add_up_to_one(kind, cases, monkeypatch):
+@examples(160)
+@given(preparations("perfect", depth=4, fewest=0))
+def test_every_set_is_bounded_by_hoeffding_and_priors_add_up_to_one(setting):
     """Each round's two bounds beside the formula of the module, over all sets of the open tree."""
-    seeds, counts = cases(16), []
-    for seed in range(seeds):
-        game = random_tree(seed, depth=4, actions=2 if kind == "policy" else 3)
-        pre = random_policy(seed, SUPPORTS[seed % 3]) if kind == "policy" else random_menu(seed)
-        problem = PreparationProblem.checked(
-            game, pre, random_policy(seed + 1000), 0.05, seed % 2, None, 1e-12
-        )
-        certifier = _Certifier(problem, 0.6, 0.1, seed)
-        etas: list[float] = []
-        plan = certifier._plan
+    player, etas = setting.player, []
+    problem = PreparationProblem.checked(
+        setting.game, setting.pre[player], setting.sigma, 0.05, player, None, 1e-12
+    )
 
-        def noted(confidence, etas=etas, plan=plan):
-            etas.append(plan(confidence))
+    class Noted(_Certifier):
+        def _plan(self, confidence):
+            etas.append(super()._plan(confidence))
             return etas[-1]
 
-        monkeypatch.setattr(certifier, "_plan", noted)
-        for number in (1, 2, 3):
-            interval = certifier.lower, certifier.upper
-            assert certifier.round(math.inf) and certifier.rounds == number
-            eta, sets = etas[-1], _sets(certifier, certifier.tree.root)
-            assert sum(math.exp(-doubt) for doubt, *_ in sets) <= 1.0 + 1e-9
+    certifier = Noted(problem, 0.6, 0.1, setting.seed)
+    for number in (1, 2, 3):
+        interval = certifier.lower, certifier.upper
+        assert certifier.round(math.inf) and certifier.rounds == number
+        eta, sets = etas[-1], _sets(certifier, certifier.tree.root)
+        assert sum(math.exp(-doubt) for doubt, *_ in sets) <= 1.0 + 1e-9
 
-            def bound(entry, sign, eta=eta, problem=problem):
-                doubt, known, places, _ = entry
-                error = sum(eta * problem.range**2 * p.reach**2 / (8.0 * p.planned) for p in places)
-                return known + sum(p.reach * p.mean for p in places) + sign * (error + doubt / eta)
+        def bound(entry, sign, eta=eta):
+            doubt, known, places, _ = entry
+            error = sum(eta * problem.range**2 * p.reach**2 / (8.0 * p.planned) for p in places)
+            return known + sum(p.reach * p.mean for p in places) + sign * (error + doubt / eta)
 
-            slack = math.log(2.0 * number * (number + 1) / 0.1) / eta
-            upper = max(bound(entry, 1.0) for entry in sets) + slack
-            lower = max(bound(entry, -1.0) for entry in sets if not entry[3]) - slack
-            assert certifier.upper == pytest.approx(min(interval[1], upper), abs=1e-9)
-            assert certifier.lower == pytest.approx(max(interval[0], lower), abs=1e-9)
-            counts.append(len(sets))
-    assert sum(count > 4 for count in counts) > seeds
+        slack = math.log(2.0 * number * (number + 1) / 0.1) / eta
+        upper = max(bound(entry, 1.0) for entry in sets) + slack
+        lower = max(bound(entry, -1.0) for entry in sets if not entry[3]) - slack
+        assert certifier.upper == pytest.approx(min(interval[1], upper), abs=1e-9)
+        assert certifier.lower == pytest.approx(max(interval[0], lower), abs=1e-9)
 
 
 def test_equal_keys_at_different_levels_are_different_positions():
@@ -119,9 +122,9 @@ def test_400_certificates_at_all_times(kind, epsilon):
     """At no moment may the interval miss, but for delta of the runs (one-sided binomial test at 1e-3)."""
     delta, misses, gaps = 0.2, 0, []
     for seed in range(10):
-        whole, value = _truth(kind, seed)
+        whole, value = _truth(_setting(kind, seed))
         for repetition in range(40):
-            found = _certified(kind, seed, epsilon=epsilon, delta=delta, seed=repetition)
+            found = _certified(_setting(kind, seed), epsilon=epsilon, delta=delta, seed=repetition)
             seen = [interval for _, *interval in found.trace]
             assert found.reached and found.gap <= epsilon
             assert seen == sorted(seen, key=lambda interval: interval[1] - interval[0], reverse=True)
@@ -135,8 +138,8 @@ def test_400_certificates_at_all_times(kind, epsilon):
 
 def test_one_round_of_one_place_is_as_tight_as_it_can_be():
     """With one stop and nothing to memorize, the width is the one of Hoeffding's bound within a factor."""
-    game, pre, sigma, player = setting("policy", 4)
-    found = certified_precomputation(game, pre, sigma, 1e3, player, epsilon=0.3, delta=0.05, seed=1)
+    setting, options = _setting("policy", 4), {"epsilon": 0.3, "delta": 0.05, "seed": 1}
+    found = certified_precomputation(setting.game, setting.pre[0], setting.sigma, 1e3, 0, **options)
     best_case = 2.0 * 9.0 * math.log(2.0 * 2 * 2 / 0.05) / 0.3**2
     assert found.size == 0 and found.reached
     assert found.work["rollouts"] < 4.0 * best_case
@@ -145,15 +148,13 @@ def test_one_round_of_one_place_is_as_tight_as_it_can_be():
 @pytest.mark.parametrize("seed", [0, 3, 6])
 def test_fewer_roll_outs_than_theorem_3(seed):
     """At most a twentieth; the benchmark has the table for epsilon = 0.05."""
-    (_, pre, sigma, player), game = setting("policy", seed), random_tree(seed, depth=7, actions=3)
-    tree = one_sided(game, player, pre, sigma, 0.05, stop_value="evaluate")
-    whole = one_sided(game, player, pre, sigma, 0.05, truncate="none")
-    value = best_precomputation(whole, player).value
-    estimated = ((tree.infoset >= 0) | (tree.num_children == 0)) & (tree.player != TERMINAL)
+    setting = prepared(random_tree(seed, depth=7), seed, seed % 2, support=SUPPORTS[seed % 3])
+    tree = setting.tree(0.05, stop_value="evaluate")
+    whole, value = _truth(setting)
     epsilon = 0.3
-    count = int(estimated.sum())
+    count = int((((tree.infoset >= 0) | (tree.num_children == 0)) & (tree.player != TERMINAL)).sum())
     theorem_3 = count * math.ceil(16.0 * (3.0 / epsilon) ** 2 * math.log(count / 0.05))
-    found = certified_precomputation(game, pre, sigma, 0.05, player, epsilon=epsilon, delta=0.05, seed=seed)
+    found = _certified(setting, epsilon=epsilon, delta=0.05, seed=seed)
     assert found.reached and found.work["rollouts"] <= theorem_3 / 20
     assert found.lower <= value <= found.upper
     assert found.lower <= worth(whole, found) <= value + 1e-9
@@ -176,11 +177,12 @@ def test_shared_positions_and_the_policy_of_what_was_found():
 
 def test_anytime():
     """A smaller limit gives a wider interval, and a valid one."""
-    whole, value = _truth("policy", 2)
+    setting = _setting("policy", 2)
+    whole, value = _truth(setting)
     gaps = []
     for limit in (0, 200, 1000, 5000, 25_000):
         options = {"epsilon": 0.05, "delta": 0.05, "max_rollouts": limit, "seed": np.int64(3)}
-        found = _certified("policy", 2, **options)
+        found = _certified(setting, **options)
         assert not found.reached
         assert found.lower <= value <= found.upper
         assert found.lower <= worth(whole, found) + 1e-9
@@ -190,11 +192,12 @@ def test_anytime():
     assert gaps[0] == 3.0 and gaps[-1] < 0.4
 
 
-def test_it_ends_when_it_is_told_to():
+def test_it_ends_when_that_is_enough():
     rounds = iter([False, True])
-    found = _certified("menu", 3, epsilon=0.01, enough=lambda: next(rounds))
+    setting = _setting("menu", 3)
+    found = _certified(setting, epsilon=0.01, enough=lambda: next(rounds))
     assert next(rounds, None) is None and found.work["rounds"] == 2 and not found.reached
-    assert found.lower <= _truth("menu", 3)[1] <= found.upper
+    assert found.lower <= _truth(setting)[1] <= found.upper
 
 
 @pytest.mark.parametrize("seed", [0, 2, 12, 38])

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium
 from precomp_games.algorithms.preparation.entropy_bounds import (
     EntropyBounds,
@@ -17,16 +16,16 @@ from precomp_games.algorithms.preparation.entropy_bounds import (
 )
 from tests.oracles import books
 from tests.oracles.games import (
-    SUPPORTS,
     RandomTreeGame,
     RandomTreeState,
     expand,
-    policy_pairs,
     random_menu,
     random_policy,
     random_tree,
+    sides,
 )
-from tests.oracles.preparation import names_of, one_sided
+from tests.oracles.preparation import TINY, names_of, one_sided, preparations
+from tests.properties import examples
 
 # -- Lemma 2 ---------------------------------------------------------------------------------------------
 
@@ -36,12 +35,12 @@ def _entropy(p) -> float:
     return max(0.0, float(-(p * np.log(p)).sum()))
 
 
+@examples(800)
 @given(
     st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=60),
     st.floats(0.3, 12.0),
     st.floats(0.001, 0.999),
 )
-@settings(max_examples=200, deadline=None)
 def test_lemma_2(weights, power, mass):
     p = np.sort(np.array(weights) ** power)[::-1]
     p /= p.sum()
@@ -56,8 +55,8 @@ def test_lemma_2_needs_the_ceiling():
     assert lines_needed(1000.0, 0.9) == math.inf
 
 
+@examples(800)
 @given(st.floats(0.0, 20.0), st.integers(1, 10**6))
-@settings(max_examples=100, deadline=None)
 def test_the_loss_that_so_many_lines_are_made_for(entropy, z):
     epsilon = _loss(entropy, z)
     assert 0.0 < epsilon < 1.0 and lines_needed(entropy, 1.0 - epsilon) <= z
@@ -68,15 +67,14 @@ def test_the_loss_that_so_many_lines_are_made_for(entropy, z):
 # -- Definition 3 ----------------------------------------------------------------------------------------
 
 
-def _lines(game, player, v, pre, sigma):
+def _lines(setting, v, played):
     """{history: reach} of the advantage lines, by recursion over the base game's states."""
-    mixed = [sigma[0], sigma[1]]
-    mixed[player] = pre[player]
-    found = {}
+    player, found = setting.player, {}
+    mixed = sides(player, setting.pre[player], played[1 - player])
 
     def walk(state, reach):
         own = state.is_terminal() or state.current_player() == player
-        if own and books.play_value(state, sigma, player) >= v:
+        if own and books.play_value(state, played, player) >= v:
             found[tuple(state.history())] = reach
         elif not state.is_terminal():
             mover = state.current_player()
@@ -85,43 +83,37 @@ def _lines(game, player, v, pre, sigma):
                 if p > 0.0:
                     walk(state.child(action), reach * p)
 
-    walk(game.new_initial_state(), 1.0)
+    walk(setting.game.new_initial_state(), 1.0)
     return found
 
 
-def _games(count, depth=4):
-    for seed in range(count):
-        game = random_tree(seed, depth=depth, actions=2 + seed % 2)
-        yield seed, game, *policy_pairs(seed, SUPPORTS[seed % 3], sigma=("full", "partial")[seed % 2])
+def _settings(depth):
+    return preparations("perfect", menu=False, depth=depth, least=depth - 1, fewest=0)
 
 
-@pytest.mark.parametrize("against", ["backup", "evaluate", "strategy"])
-def test_the_distribution_against_recursion(against, cases):
+@examples(240)
+@given(_settings(4), st.sampled_from(("backup", "evaluate", "strategy")))
+def test_the_distribution_against_recursion(setting, against):
     """Both meanings of stopping, and a strategy of the opponent's in place of its sigma."""
-    compared = 0
-    for seed, game, pre, sigma in _games(cases(32)):
-        for player in (0, 1):
-            if against == "strategy":
-                tree = expand(game, pre, sigma, 0.01, truncate="none")
-                memorize = np.random.default_rng(seed).choice([0.0, 0.3, 1.0], tree.num_infosets)
-                rival, played = MetaStrategy(tree, 1 - player, memorize), list(sigma)
-                played[1 - player] = rival.policy().action_probabilities
-            else:
-                tree = one_sided(game, player, pre, sigma, truncate="none", stop_value=against)
-                rival, played = None, sigma
-            bounds = EntropyBounds(tree, player, opponent=rival)
-            for v in bounds.thresholds(6):
-                v = float(v) - 1e-9  # sums in another order are off by rounding
-                expected = {h: p for h, p in _lines(game, player, v, pre, played).items() if p > 0.0}
-                lines = bounds.lines(v)
-                got = {tuple(tree.actions(h)): p for h, p in zip(lines.histories, lines.reach, strict=True)}
-                assert got == pytest.approx(expected, abs=1e-12)
-                assert lines.p_norm == pytest.approx(sum(expected.values()))
-                p = np.array(list(expected.values())) / sum(expected.values())
-                assert lines.entropy == pytest.approx(_entropy(p), abs=1e-9)
-                assert (lines.worth >= v).all()
-                compared += len(expected) > 1
-    assert compared > cases(80)
+    player, rival, played = setting.player, None, setting.sigma
+    if against == "strategy":
+        tree = setting.tree(0.01, rival=0.01, truncate="none")
+        drawn = np.random.default_rng(setting.seed).choice([0.0, 0.3], tree.num_entries)
+        rival = MetaStrategy(tree, 1 - player, drawn)
+        played = setting.against(rival.policy().action_probabilities).sigma
+    else:
+        tree = setting.tree(truncate="none", stop_value=against)
+    bounds = EntropyBounds(tree, player, opponent=rival)
+    for v in bounds.thresholds(6):
+        v = float(v) - 1e-9  # sums in another order are off by rounding
+        expected = {h: p for h, p in _lines(setting, v, played).items() if p > 0.0}
+        lines = bounds.lines(v)
+        got = {tuple(tree.actions(h)): p for h, p in zip(lines.histories, lines.reach, strict=True)}
+        assert got == pytest.approx(expected, abs=1e-12)
+        assert lines.p_norm == pytest.approx(sum(expected.values()))
+        p = np.array(list(expected.values())) / sum(expected.values())
+        assert lines.entropy == pytest.approx(_entropy(p), abs=1e-9)
+        assert (lines.worth >= v).all()
 
 
 def test_an_advantage_nobody_has():
@@ -135,58 +127,56 @@ def test_an_advantage_nobody_has():
 # -- Theorem 1 -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("truncate", ["none", "reach"])
-def test_theorem_1(truncate, cases):
+@examples(240)
+@given(_settings(5), st.sampled_from(("none", "reach")), st.sampled_from(("backup", "evaluate")))
+def test_theorem_1(setting, truncate, stop_value):
     """The construction is as small and as good as promised, and no better than the optimum."""
-    checked = ceilings = 0
-    for seed, game, pre, sigma in _games(cases(40), depth=5):
-        for player in (0, 1):
-            options = {"truncate": truncate, "stop_value": ("backup", "evaluate")[seed % 2]}
-            tree = one_sided(game, player, pre, sigma, 1e-9 if truncate == "none" else 0.05, **options)
-            bounds = EntropyBounds(tree, player)
-            assert bounds.moves <= game.max_game_length() + 5  # chance moves count
-            for v in bounds.thresholds(8):
-                for epsilon in (0.01, 0.1, 0.5, 0.9, 0.99):
-                    made = bounds.construct(float(v), epsilon)
-                    assert made.size <= made.size_bound
-                    assert made.utility >= made.utility_bound - 1e-9
-                    best = best_precomputation(tree, player, budget=made.size)
-                    assert made.utility <= best.utility + 1e-9
-                    product = (1.0 - epsilon) * math.exp(bounds.lines(float(v)).entropy / epsilon)
-                    ceilings += product < 1.0
-                    checked += made.size > 0
-            leading = {
-                int(tree.infoset[h])
-                for line in bounds.lines(float(v)).histories[: made.lines].tolist()
-                for h in map(tree.find, (tree.actions(line)[:k] for k in range(len(tree.actions(line)))))
-                if tree.player[h] == player and tree.infoset[h] >= 0
-            }
-            assert made.memorization_set.tolist() == sorted(leading)
-            chosen = [frozenset(), frozenset()]
-            chosen[player] = names_of(tree, player, made.memorization_set)
-            played = books.expected_utility(game, tuple(chosen), pre, sigma)
-            assert made.utility == pytest.approx(played if player == 0 else 1.0 - played, abs=1e-9)
-    assert checked > cases(200) and ceilings > cases(80)
+    penalty, player, near = TINY if truncate == "none" else 0.05, setting.player, 1e-9
+    tree = setting.tree(penalty, truncate=truncate, stop_value=stop_value)
+    bounds = EntropyBounds(tree, player)
+    assert bounds.moves <= setting.game.max_game_length() + 5  # chance moves count
+    for v in bounds.thresholds(8):
+        for epsilon in (0.01, 0.1, 0.5, 0.9, 0.99):
+            made = bounds.construct(float(v), epsilon)
+            assert made.size <= made.size_bound
+            assert made.utility >= made.utility_bound - near
+            assert made.utility <= best_precomputation(tree, player, budget=made.size).utility + near
+    leading = {
+        int(tree.infoset[h])
+        for line in bounds.lines(float(v)).histories[: made.lines].tolist()
+        for h in map(tree.find, (tree.actions(line)[:k] for k in range(len(tree.actions(line)))))
+        if tree.player[h] == player and tree.infoset[h] >= 0
+    }
+    assert made.memorization_set.tolist() == sorted(leading)
+    chosen = names_of(tree, player, made.memorization_set)
+
+    def play(state):
+        known = books.information_state(setting.game, state, player) in chosen
+        return (setting.pre if known else setting.sigma)[player](state)
+
+    utility = books.play_value(
+        setting.game.new_initial_state(), sides(player, play, setting.sigma[1 - player]), player
+    )
+    assert made.utility == pytest.approx(utility, abs=near)
 
 
-def test_bound_construction_and_optimum_are_in_order(cases):
+@examples(240)
+@given(_settings(5), st.sampled_from((0.001, 0.02, 0.2)))
+def test_bound_construction_and_optimum_are_in_order(setting, penalty):
     """And the best bound is at least what is promised at v = u^sigma, whichever other v are tried."""
-    for seed, game, pre, sigma in _games(cases(30), depth=5):
-        player = seed % 2
-        for penalty in (0.001, 0.02, 0.2):
-            tree = one_sided(game, player, pre, sigma, penalty)
-            bounds, best = EntropyBounds(tree, player), best_precomputation(tree, player)
-            bound, made = bounds.best_bound(penalty), bounds.best_construction(penalty)
-            assert bound.utility_bound - penalty * bound.size_bound <= (
-                bound.utility - penalty * bound.size + 1e-9
-            )
-            assert made.utility - penalty * made.size <= best.value + 1e-9
-            least = bounds.best_bound(penalty, count=2)
-            for epsilon in (0.05, 0.5, 0.95):
-                made = bounds.construct(bounds.unprepared, epsilon)
-                promised = made.utility_bound - penalty * made.size_bound
-                assert least.utility_bound - penalty * least.size_bound >= promised - 1e-9
-            assert len(bounds.thresholds(2)) <= 3
+    tree, near = setting.tree(penalty), 1e-9
+    bounds, best = EntropyBounds(tree, setting.player), best_precomputation(tree, setting.player)
+
+    def promised(made):
+        return made.utility_bound - penalty * made.size_bound
+
+    bound, made = bounds.best_bound(penalty), bounds.best_construction(penalty)
+    assert promised(bound) <= bound.utility - penalty * bound.size + near
+    assert made.utility - penalty * made.size <= best.value + near
+    least = promised(bounds.best_bound(penalty, count=2))
+    for epsilon in (0.05, 0.5, 0.95):
+        assert least >= promised(bounds.construct(bounds.unprepared, epsilon)) - near
+    assert len(bounds.thresholds(2)) <= 3
 
 
 # -- Theorem 2 -------------------------------------------------------------------------------------------
@@ -269,49 +259,47 @@ def test_theorem_2_says_nothing_where_it_does_not_speak():
     assert bounds.theorem_2_bound(0.1, 0.9, 1e-6) == pytest.approx(0.79 * (5.0 * math.log(10.0) - 5.0))
 
 
-@pytest.mark.parametrize("sure", [True, False])
-def test_the_bounds_never_exceed_the_true_entropy(sure, cases):
-    """Games that sigma_pre wins surely, or nearly so: all v and penalties. Theorem 2 is on the former."""
-    rng = np.random.default_rng(0)
-    stated = proven = 0
-    for k in range(cases(32)):
-        large = k % 3 == 0  # it takes many lines and cheap memory to make the theorem speak
-        replies, rounds = (int(rng.integers(10, 16)), 3) if large else (int(rng.integers(2, 9)), k % 4 + 1)
-        power = float(rng.uniform(0.0, 0.5 if large else 3.0))
-        tree = one_sided(
-            _sure_win(replies, rounds),
-            0,
-            _policy(1.0 if sure else float(rng.uniform(0.9, 0.999)), np.ones(replies)),
-            _policy(float(rng.uniform(0.05, 0.95)), np.arange(1.0, replies + 1.0) ** -power),
-            float(10.0 ** (rng.uniform(-4.5, -3.0) if large else rng.uniform(-6.0, 0.0))),
-            truncate="none",
-        )
-        bounds, best = EntropyBounds(tree, 0), best_precomputation(tree, 0)
-        for v in (*bounds.thresholds(8), *rng.random(6)):
-            v = min(float(v), 1.0)
-            lines = bounds.lines(v)
-            bound = bounds.entropy_lower_bound(best.value, v, best.penalty)
-            assert 0.0 <= bound <= lines.entropy
-            proven += bound > 0.0
-            if sure:
-                assert lines.p_norm == pytest.approx(1.0)
-                bound = bounds.theorem_2_bound(best.value, v, best.penalty)
-                assert 0.0 <= bound <= lines.entropy
-                stated += bound > 0.0
-    assert proven > cases(8) and (stated > cases(8) or not sure)
+_EASY = {"replies": (2, 9), "rounds": (1, 4), "power": 3.0, "penalty": (-6.0, 0.0)}
+_LARGE = {"replies": (10, 15), "rounds": (3, 3), "power": 0.5, "penalty": (-4.5, -3.0)}
 
 
-def test_the_general_bound_on_any_game(cases):
-    for seed, game, pre, sigma in _games(cases(60), depth=6):
-        penalty = (1e-4, 1e-3, 1e-2)[seed % 3]
-        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=(penalty, 0.02))
-        for rival in (None, meta_equilibrium(tree, iterations=100).strategies[1]):
-            bounds = EntropyBounds(tree, 0, opponent=rival)
-            value = best_precomputation(tree, 0, opponent=rival).value
-            for v in bounds.thresholds(10):
-                lines = bounds.lines(float(v))
-                bound = bounds.entropy_lower_bound(value, float(v), penalty)
-                assert lines.entropy >= bound
+@examples(240)
+@given(st.data(), st.sampled_from((1.0, 0.999, 0.99, 0.9)), st.sampled_from((_EASY, _LARGE)))
+def test_the_bounds_never_exceed_the_true_entropy(data, right, kind):
+    """Games that sigma_pre wins surely, or nearly so: all v and penalties. Theorem 2 is on the former.
+
+    It takes many lines and cheap memory to make the theorem speak.
+    """
+    replies, rounds = (data.draw(st.integers(*kind[name])) for name in ("replies", "rounds"))
+    power, half = data.draw(st.floats(0.0, kind["power"])), data.draw(st.floats(0.05, 0.95))
+    tree = one_sided(
+        _sure_win(replies, rounds),
+        0,
+        _policy(right, np.ones(replies)),
+        _policy(half, np.arange(1.0, replies + 1.0) ** -power),
+        10.0 ** data.draw(st.floats(*kind["penalty"])),
+        truncate="none",
+    )
+    bounds, best = EntropyBounds(tree, 0), best_precomputation(tree, 0)
+    for v in (*bounds.thresholds(8), *np.linspace(0.03, 0.99, 6)):
+        v = min(float(v), 1.0)
+        lines = bounds.lines(v)
+        assert 0.0 <= bounds.entropy_lower_bound(best.value, v, best.penalty) <= lines.entropy
+        if right == 1.0:
+            assert lines.p_norm == pytest.approx(1.0)
+            assert 0.0 <= bounds.theorem_2_bound(best.value, v, best.penalty) <= lines.entropy
+
+
+@examples(240)
+@given(_settings(6), st.sampled_from((1e-4, 1e-3, 1e-2)), st.booleans())
+def test_the_general_bound_on_any_game(setting, penalty, equilibrium):
+    player, tree = setting.player, setting.tree(penalty, rival=0.02)
+    rival = meta_equilibrium(tree, iterations=100).strategies[1 - player] if equilibrium else None
+    bounds = EntropyBounds(tree, player, opponent=rival)
+    value = best_precomputation(tree, player, opponent=rival).value
+    for v in bounds.thresholds(10):
+        lines = bounds.lines(float(v))
+        assert lines.entropy >= bounds.entropy_lower_bound(value, float(v), penalty)
 
 
 def test_menus_are_refused():

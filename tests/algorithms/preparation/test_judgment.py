@@ -2,40 +2,28 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import judge_book
-from tests.oracles.books import all_choices, information_state, own_utilities_of_choices
-from tests.oracles.games import random_efg, random_menu, random_policy, random_tree
-from tests.oracles.preparation import one_sided
+from tests.oracles.preparation import named, preparations
+from tests.properties import examples
 
 _PENALTY = 0.02
 
 
-def _case(seed: int, perfect: bool):
-    """Return (tree, player, {set of entries: utility}): a game, and what each set of a player's is worth."""
-    for attempt in range(seed * 100, seed * 100 + 100):
-        by = "history" if perfect else "infoset"
-        game = random_tree(attempt, depth=5) if perfect else random_efg(attempt, depth=5)
-        player = attempt % 2
-        menu = random_menu(attempt + 1, by=by)
-        sigma = (random_policy(attempt + 2, by=by), random_policy(attempt + 3, "partial", by=by))
-        sets = all_choices(game, player, menu, 1000)
-        if len(sets) < 30:
-            continue
-        tree = one_sided(game, player, menu, sigma, _PENALTY, truncate="none")
-        entries = {}
-        for entry, infoset in enumerate(tree.entry_infoset.tolist()):
-            state = tree.state(int(tree.infoset_history[infoset]))
-            name = information_state(game, state, player)
-            entries[name, tuple(sorted(tree.memorized_row(entry)))] = entry
-        utilities, found = own_utilities_of_choices(game, player, sets, sigma), {}
-        for chosen, utility in zip(sets, utilities.tolist(), strict=True):
-            names = [(name, tuple(sorted(row))) for name, row in chosen.items()]
-            if all(name in entries for name in names):  # the others are never reached
-                found[frozenset(entries[name] for name in names)] = utility
-        return tree, player, found
-    raise AssertionError("no game with enough sets, and not too many")
+def _entries(setting, tree):
+    """Return {set of entries: utility}; sets with what is never reached are not in the tree."""
+    found = {}
+    entry_of = {}
+    for entry in range(tree.num_entries):
+        (pair,) = named(tree, setting.player, [entry])
+        entry_of[pair] = entry
+    for chosen, utility in setting.by_name.items():
+        if chosen <= entry_of.keys():
+            found[frozenset(entry_of[pair] for pair in chosen)] = utility
+    return found
 
 
 def _behind(tree: HistoryTree, entry: int) -> set[int]:
@@ -68,21 +56,19 @@ def _with(tree: HistoryTree, before: set[int], entry: int):
     return lambda chosen: entry in chosen and before <= chosen <= before | _behind(tree, entry)
 
 
-@pytest.mark.parametrize("perfect", [True, False])
-def test_brute_force(perfect, cases) -> None:
-    for seed in range(cases(50)):
-        tree, player, found = _case(seed, perfect)
-        rng = np.random.default_rng(seed)
-        sets = sorted(found, key=sorted)
-        book = sets[int(rng.integers(len(sets)))] if seed else frozenset()
-        known = np.flatnonzero((rng.random(tree.num_entries) < 0.5) & (tree.entry_player == player)).tolist()
-        learn = int(rng.integers(0, 4))
-        judged = judge_book(tree, player, book, own_entries=set(known), learn=learn)
-        _check_regrets(judged, found, book, book.union(known))
-        _check_entries(judged, found, book)
-        _check_dropping(judged, found, book)
-        _check_learning(judged, found, book, learn)
-        _check_holes(judged, found, book)
+@examples(240)
+@given(preparations(fewest=10, most=1000), st.integers(0, 3))
+def test_a_judgment_against_all_sets(setting, learn):
+    player, tree = setting.player, setting.tree(_PENALTY, truncate="none")
+    found, rng = _entries(setting, tree), np.random.default_rng(setting.seed)
+    book = sorted(found, key=sorted)[int(rng.integers(len(found)))]
+    known = np.flatnonzero((rng.random(tree.num_entries) < 0.5) & (tree.entry_player == player)).tolist()
+    judged = judge_book(tree, player, book, own_entries=set(known), learn=learn)
+    _check_regrets(judged, found, book, book.union(known))
+    _check_entries(judged, found, book)
+    _check_dropping(judged, found, book)
+    _check_learning(judged, found, book, learn)
+    _check_holes(judged, found, book)
 
 
 def _check_regrets(judged, found, book, known) -> None:

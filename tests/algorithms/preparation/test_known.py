@@ -13,7 +13,7 @@ from precomp_games.algorithms import best_of_frontier, best_precomputation, memo
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.oracles import books
 from tests.oracles.games import expand, policy_pairs, random_efg, random_policy, random_tree
-from tests.oracles.preparation import NEAR, check_result, evaluation, named, one_sided, preparations
+from tests.oracles.preparation import NEAR, check_result, named, one_sided, preparations
 from tests.properties import examples
 
 _SOME = (0.0, 0.0, 0.4, 1.0, 2.5)
@@ -55,24 +55,13 @@ def test_each_information_state_has_its_penalty(setting, penalty):
 
 
 @examples(80)
-@given(preparations(kinds=("tree",), most=300))
+@given(preparations("perfect", most=300))
 def test_what_costs_nothing_and_what_follows_it_is_not_cut(setting):
     """A line that is known, however rare, leads to what is worth its penalty or not by itself."""
     everything, player = setting.tree(10.0, weight=lambda state: 0.0), setting.player
     assert everything.num_infosets == setting.tree(10.0, truncate="none").num_infosets
     assert best_precomputation(everything, player).value == pytest.approx(setting.sets().value(0.0), abs=NEAR)
     assert setting.tree(10.0).num_infosets == 0
-
-
-@examples(80)
-@given(preparations(kinds=("tree",)), st.sampled_from((0.02, 0.2)))
-def test_evaluated_stops_cut_no_more_than_they_may(setting, penalty):
-    options = {"leaf_value": evaluation(setting.seed), "stop_value": "evaluate"}
-    options["weight"] = _weights(setting.game, setting.seed, _SOME)
-    cut, whole = (setting.tree(penalty, truncate=way, **options) for way in ("values", "none"))
-    one, two = (best_precomputation(tree, setting.player) for tree in (cut, whole))
-    assert one.value == pytest.approx(two.value, abs=1e-12)
-    assert cut.num_histories <= whole.num_histories
 
 
 @examples(160)
@@ -162,7 +151,7 @@ def test_positions_are_planned_as_well():
 
 
 @examples(160)
-@given(preparations(kinds=("positions",), menu=False, most=300))
+@given(preparations("perfect", repeated=True, menu=False, most=300))
 def test_positions_that_are_known_cost_nothing(setting):
     game, player, penalty = setting.game, setting.player, 0.05
     at = books.positions(game, player)

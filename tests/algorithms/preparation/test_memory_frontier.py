@@ -1,91 +1,33 @@
-"""The memory frontier and memory budgets against enumeration, dynamic programming and Algorithm 1."""
+"""The memory frontier and memory budgets against dynamic programming, and Algorithm 1 on a large tree."""
 
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.synthetic_trees import synthetic_tree
-from precomp_games import HistoryTree
-from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precomputation, meta_equilibrium
+from precomp_games.algorithms import best_of_frontier, best_precomputation
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import best_within_budget, frontier_of, memory_frontier
 from precomp_games.tree.facts import Forest
-from tests.oracles.games import SUPPORTS, expand, policy_pairs, random_case, random_policy, random_tree
-from tests.oracles.preparation import all_sets, check_budgets, check_frontier, one_sided
+from tests.oracles.games import SEEDS, expand, policy_pairs, random_policy, random_tree
+from tests.oracles.preparation import one_sided
+from tests.properties import examples
 
 
-def _sizes(sets):
-    """[(size, utility)] of all sets."""
-    return [(len(names), utility) for names, utility in sets.items()]
-
-
-@pytest.mark.parametrize("kind", ["tree", "efg"])
-def test_against_all_sets(kind, cases):
-    seeds = cases(120)
-    bends = inner = 0
-    for seed in range(seeds):
-        actions = 2 + seed % 2 if kind == "tree" else 2
-        game, pre, sigma = random_case(kind, seed, SUPPORTS[seed % 3], depth=3 + seed % 2, actions=actions)
-        for player in (0, 1):
-            if found := _sizes(all_sets(game, player, pre, sigma)):
-                tree = one_sided(game, player, pre, sigma, truncate="none")
-                bends += check_frontier(memory_frontier(tree, player), found)
-                inner += check_budgets(memory_frontier(tree, player), found)
-    assert bends >= seeds / 2
-    assert inner
-
-
-def test_against_a_strategy_of_the_opponent(cases):
-    """The opponent's equilibrium, and strategies drawn at random, played out as behavioral policies."""
-    games = memorized = 0
-    for seed in range(cases(32)):
-        game = random_tree(seed, depth=4, actions=2)
-        pre, sigma = policy_pairs(seed, "partial")
-        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.02, truncate="none")
-        strategies: tuple[MetaStrategy, ...] = meta_equilibrium(tree, iterations=100).strategies
-        if seed % 2:
-            rng = np.random.default_rng(seed)
-            strategies = tuple(MetaStrategy(tree, i, rng.random(tree.num_infosets)) for i in (0, 1))
-        for player in (0, 1):
-            rival = strategies[1 - player]
-            policies = [sigma[0], sigma[1]]
-            policies[1 - player] = rival.policy().action_probabilities
-            found = _sizes(all_sets(game, player, pre, policies))
-            if not found:
-                continue
-            frontier = memory_frontier(tree, player, opponent=rival)
-            assert frontier.unprepared == pytest.approx(found[0][1], abs=1e-9)
-            points = [penalty for penalty in (0.02, 0.05, 0.1, *frontier.breakpoints) if penalty >= 0.02]
-            for penalty in points:
-                value = max(utility - penalty * size for size, utility in found)
-                assert frontier.at(penalty).value == pytest.approx(value, abs=1e-9)
-                larger = tree.with_penalties((penalty, penalty))
-                moved = MetaStrategy(larger, 1 - player, rival.memorize)
-                best = best_precomputation(larger, player, opponent=moved)
-                assert best.value == pytest.approx(value, abs=1e-9)
-                memorized += best.size > 0
-            check_budgets(frontier, found, opponent=rival)
-            games += 1
-    assert games >= cases(32)
-    assert memorized >= cases(32)
-
-
-# -- larger trees ----------------------------------------------------------------------------------------
-
-
-def _random_gains(seed: int, m: int) -> Decisions:
-    """A forest with random gains, two in three of them unprofitable by themselves in every third forest."""
+def _random_gains(seed, size, back, whole):
+    """A forest with random gains; whole numbers tie. back: the most that an entry is after the one before it."""
     rng = np.random.default_rng(seed)
-    back = max(1, m // (1 + seed % 5))
-    previous = np.array([rng.integers(max(-1, k - back), k) if k else -1 for k in range(m)], np.int32)
-    gain = rng.normal(0.02, 1.0, m) if seed % 3 else rng.integers(-2, 4, m).astype(float)
-    after = np.append(0.0, gain)
-    forest = Forest.of_player_0(np.arange(m + 1, dtype=np.int32), previous, 0.0)
-    return Decisions(forest, 0, np.ones(m), np.zeros(m), after, np.ones(1), np.zeros(1), 0.0)
+    previous = np.array([rng.integers(max(-1, k - back), k) if k else -1 for k in range(size)], np.int32)
+    gain = rng.integers(-2, 4, size).astype(float) if whole else rng.normal(0.02, 1.0, size)
+    forest = Forest.of_player_0(np.arange(size + 1, dtype=np.int32), previous, 0.0)
+    alike = np.ones(size), np.zeros(size), np.append(0.0, gain)
+    return Decisions(forest, 0, *alike, np.ones(1), np.zeros(1), 0.0)
 
 
-def _best_by_size(gains: Decisions) -> np.ndarray:
+def _best_by_size(gains):
     """Greatest sum of gains of exactly b members, for all b: children are merged from the leaves up."""
     gain, previous = gains.gains()[0], gains.forest.previous
     tables = {k: np.zeros(1) for k in range(-1, len(gain))}
@@ -102,42 +44,31 @@ def _best_by_size(gains: Decisions) -> np.ndarray:
     return tables[-1]
 
 
-def test_thresholds_against_dynamic_programming(cases):
-    """500 forests, 20 penalties each."""
-    for seed in range(cases(500)):
-        gains = _random_gains(seed, 1 + seed % 60)
-        gain, previous = gains.gains()[0], gains.forest.previous
-        threshold = frontier_of(gains).threshold
-        after = previous >= 0
-        assert (threshold[after] <= threshold[previous[after]]).all()
-        for penalty in np.random.default_rng(seed).uniform(-2.0, 3.0, 20):
-            net = gain - penalty
-            for k in range(len(gain) - 1, -1, -1):
-                if previous[k] >= 0:
-                    net[previous[k]] += max(0.0, net[k])
-            chosen = net > 0.0
-            for k in range(len(gain)):
-                chosen[k] &= previous[k] < 0 or chosen[previous[k]]
-            assert (chosen == (threshold > penalty)).all()
-
-
-def test_budgets_against_dynamic_programming(cases):
-    inner = settled = 0
-    for seed in range(0, 150, 150 // cases(150)):
-        gains = _random_gains(seed, 5 + seed)
-        expected = np.maximum.accumulate(_best_by_size(gains))
-        frontier = frontier_of(gains)
-        for budget in range(0, len(expected), 1 + seed // 10):
-            found = best_within_budget(frontier, budget)
-            assert found.utility == pytest.approx(expected[budget], abs=1e-9)
-            members = np.flatnonzero(found.chosen)
-            assert len(members) <= budget
-            assert gains.gains()[0][members].sum() == pytest.approx(found.utility, abs=1e-9)
-            before = gains.forest.previous[members]
-            assert found.chosen[before[before >= 0]].all()
-            inner += found.open > 0
-            settled += 0 < found.open < len(gains.forest.previous)
-    assert inner >= cases(200) and settled >= cases(100)
+@examples(640)
+@given(st.builds(_random_gains, SEEDS, st.integers(1, 120), st.integers(1, 120), st.booleans()))
+def test_thresholds_and_budgets_against_dynamic_programming(gains):
+    gain, previous = gains.gains()[0], gains.forest.previous
+    frontier = frontier_of(gains)
+    threshold, after = frontier.threshold, previous >= 0
+    assert (threshold[after] <= threshold[previous[after]]).all()
+    for penalty in np.linspace(-2.0, 3.0, 20) + 0.01:
+        net = gain - penalty
+        for k in range(len(gain) - 1, -1, -1):
+            if previous[k] >= 0:
+                net[previous[k]] += max(0.0, net[k])
+        chosen = net > 0.0
+        for k in range(len(gain)):
+            chosen[k] &= previous[k] < 0 or chosen[previous[k]]
+        assert (chosen == (threshold > penalty)).all()
+    expected = np.maximum.accumulate(_best_by_size(gains))
+    for budget in range(0, len(expected), 1 + len(expected) // 10):
+        found = best_within_budget(frontier, budget)
+        assert found.utility == pytest.approx(expected[budget], abs=1e-9)
+        members = np.flatnonzero(found.chosen)
+        assert len(members) <= budget
+        assert gain[members].sum() == pytest.approx(found.utility, abs=1e-9)
+        before = previous[members]
+        assert found.chosen[before[before >= 0]].all()
 
 
 def test_against_algorithm_1_on_100000_histories():

@@ -17,7 +17,17 @@ from precomp_games import HistoryTree
 from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
 from tests.oracles import books
-from tests.oracles.games import SUPPORTS, EfgText, expand, policy_pairs, random_efg, random_tree, sides
+from tests.oracles.games import (
+    SEEDS,
+    SUPPORTS,
+    EfgText,
+    expand,
+    games,
+    policy_pairs,
+    random_efg,
+    random_tree,
+    sides,
+)
 from tests.oracles.preparation import (
     NEAR,
     check_budgets,
@@ -34,7 +44,11 @@ _PENALTIES = st.sampled_from((1e-3, 0.02, 0.1, 0.3))
 
 
 @examples(480)
-@given(preparations(kinds=("positions", "efg"), menu=False, most=1000), _PENALTIES)
+@given(
+    preparations("perfect", repeated=True, menu=False, most=1000)
+    | preparations("imperfect", menu=False, most=1000),
+    _PENALTIES,
+)
 def test_policies_against_all_sets(setting, penalty):
     """The best set at a penalty, the frontier, and every budget; for positions, and for keys of any kind."""
     player, perfect = setting.player, is_perfect(setting.game)
@@ -58,7 +72,7 @@ def test_policies_against_all_sets(setting, penalty):
 
 
 @examples(320)
-@given(preparations(kinds=("positions",), menu=True, most=400), _PENALTIES)
+@given(preparations("perfect", repeated=True, menu=True, most=400), _PENALTIES)
 def test_menus_against_all_choices(setting, penalty):
     """One entry a position: all sets and choices that agree, without and with a budget."""
     player, found = setting.player, setting.sets_of_positions()
@@ -71,22 +85,15 @@ def test_menus_against_all_choices(setting, penalty):
         best = best_precomputation(tree, player, price="positions", budget=budget)
         assert best.utility == pytest.approx(found.within(budget), abs=NEAR)
         assert best.num_positions <= budget and best.gap < 1e-6
-    if np.diff(tree.first_entry)[tree.infoset_player == player].max() > 1:
+    if np.diff(tree.first_entry)[tree.infoset_player == player].max(initial=0) > 1:
         with pytest.raises(ValueError, match="menus of one entry"):
             memory_frontier(tree, player, price="positions")
 
 
 @examples(240)
 @given(
-    st.builds(
-        random_tree,
-        seed=st.integers(0, 999),
-        depth=st.integers(5, 7),
-        actions=st.integers(2, 3),
-        width=st.integers(3, 7),
-        chance=st.just(0.1),
-    ),
-    st.integers(0, 999),
+    games("perfect", least=5, depth=7, repeated=True),
+    SEEDS,
     st.sampled_from(SUPPORTS),
     st.sampled_from((0.02, 0.1, 0.4, 0.8)),
     st.sampled_from(("reach", "values")),

@@ -4,13 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games import HistoryTree, Menu
 from precomp_games.algorithms import best_precomputation, memory_frontier
 from tests.oracles import books
-from tests.oracles.games import SUPPORTS, random_menu, random_policy, random_tree
-from tests.oracles.preparation import evaluation, one_sided
+from tests.oracles.preparation import NEAR, evaluation, one_sided, preparations
 from tests.oracles.trees import efg
+from tests.properties import examples
 
 
 def test_an_entry_that_cannot_pay_is_counted(tmp_path):
@@ -57,36 +59,27 @@ def _most(state, player, menu, rival, evaluate, budget):
     return found
 
 
-@pytest.mark.parametrize("truncate", ["values", "reach"])
-@pytest.mark.parametrize("stop_value", ["evaluate", "backup"])
-def test_the_loss_bounds_the_whole_game(stop_value, truncate, cases):
+@examples(240)
+@given(
+    preparations("perfect", depth=5, fewest=0),
+    st.sampled_from((0.03, 0.2, 0.5)),
+    st.sampled_from(("values", "reach")),
+    st.sampled_from(("evaluate", "backup")),
+    st.booleans(),
+)
+def test_the_loss_bounds_the_whole_game(setting, penalty, truncate, stop_value, exact):
     """best with a budget on the tree <= of the whole game <= on the tree + truncation_loss.
 
     The best set at the tree's penalty or a larger one is also that of the whole game.
     """
-    lossy = 0
-    for seed in range(cases(60)):
-        game = random_tree(seed, depth=2 + seed % 4, actions=2 + seed % 2, chance=0.2 * (seed % 2))
-        player, menu = seed // 2 % 2, random_menu(seed)
-        sigma = tuple(random_policy(2 * seed + i, SUPPORTS[seed % 3]) for i in (0, 1))
-
-        def exact(state, sigma=sigma):
-            return books.play_value(state, sigma)
-
-        evaluate = evaluation(seed) if stop_value == "evaluate" and seed % 3 else exact
-        root = game.new_initial_state()
-        if root.current_player() < 0:
-            continue
-        most = _most(root, player, menu, sigma[1 - player], evaluate, 6)
-        for penalty in (0.03, 0.2, 0.5):
-            options = {"leaf_value": evaluate, "stop_value": stop_value, "truncate": truncate}
-            tree = one_sided(game, player, menu, sigma, penalty, **options)
-            tree.check()
-            frontier = memory_frontier(tree, player)
-            for budget in range(7):
-                best = best_precomputation(tree, player, budget=budget)
-                assert best.utility <= most[budget] + 1e-9 <= best.utility + best.truncation_loss + 2e-9
-                if budget in frontier.sizes and budget <= frontier.exact_size:
-                    assert best.utility == pytest.approx(most[budget], abs=1e-9)
-                lossy += best.utility < most[budget] - 1e-9
-    assert lossy >= cases(8)
+    player, root = setting.player, setting.game.new_initial_state()
+    evaluate = setting.play if exact or stop_value == "backup" else evaluation(setting.seed)
+    most = _most(root, player, setting.pre[player], setting.sigma[1 - player], evaluate, 6)
+    tree = setting.tree(penalty, leaf_value=evaluate, stop_value=stop_value, truncate=truncate)
+    tree.check()
+    frontier = memory_frontier(tree, player)
+    for budget in range(7):
+        best = best_precomputation(tree, player, budget=budget)
+        assert best.utility <= most[budget] + NEAR <= best.utility + best.truncation_loss + 2.0 * NEAR
+        if budget in frontier.sizes and budget <= frontier.exact_size:
+            assert best.utility == pytest.approx(most[budget], abs=NEAR)
