@@ -6,28 +6,25 @@ import math
 import numpy as np
 import pyspiel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 from scipy import stats
 
 from precomp_games import Menu
-from precomp_games.algorithms import (
-    best_precomputation,
-    confirmed_precomputation,
-)
+from precomp_games.algorithms import best_precomputation, confirmed_precomputation
 from precomp_games.algorithms.preparation.confirmed import PlayedValues, _Confirmed
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
 from precomp_games.policies.playouts import play_on
-from tests.oracles.books import play_value
-from tests.oracles.games import first, random_menu, random_policy, random_tree
-from tests.oracles.preparation import evaluation, one_sided, scored
+from tests.oracles.games import first, random_policy, random_tree
+from tests.oracles.preparation import evaluation, prepared, scored
+from tests.properties import examples
 from tests.shown import shown
 
 
-def _game(seed):
-    """Return (game, a menu, sigma of both, player) with chance nodes."""
-    sigma = (random_policy(seed + 1000, "full"), random_policy(seed + 2000, "full"))
-    return random_tree(seed, depth=6, actions=3), random_menu(seed), sigma, seed % 2
+def _setting(number):
+    return prepared(random_tree(number, depth=6), number, number % 2, menu=3)
 
 
 def _truth(game, preparation):
@@ -36,10 +33,12 @@ def _truth(game, preparation):
 
 def _confirmed(number, **options):
     """Return a preparation by an evaluation that has nothing to do with the value of play."""
-    game, menu, sigma, player = _game(number)
+    setting = _setting(number)
     options = {"games": 40, "promise_games": 300, "seed": number} | options
-    evaluator = options.pop("evaluator", evaluation(0))
-    return game, confirmed_precomputation(game, menu, sigma, 0.002, player, evaluator, **options)
+    pre, evaluator = options.pop("pre", setting.pre[setting.player]), options.pop("evaluator", evaluation(0))
+    return setting.game, confirmed_precomputation(
+        setting.game, pre, setting.sigma, 0.002, setting.player, evaluator, **options
+    )
 
 
 def test_promises_are_unbiased_whatever_the_evaluation_says():
@@ -96,30 +95,45 @@ def test_games_correct_an_evaluation_that_is_wrong():
     assert np.mean(truths[400]) > np.mean(truths[0]) + 0.02
 
 
-@pytest.mark.parametrize("budget", [None, 3])
-def test_the_best_so_far_is_told_and_changes_nothing(budget, cases):
-    for seed in range(cases(4)):
-        told = []
-        _, found = _confirmed(seed, budget=budget, promise_games=2, improved=told.append)
-        _, alone = _confirmed(seed, budget=budget, promise_games=2)
-        assert (found.promise, found.rounds) == (alone.promise, alone.rounds)
-        assert found.preparation.histories == alone.preparation.histories == told[-1].histories
-        assert len(told) > 2 and all(each.size <= (budget or each.size) for each in told)
-        assert told[-1].work["games"] == sum(each.games for each in found.rounds)  # none for the promise yet
+@examples(64)
+@given(st.integers(0, 99), st.sampled_from((None, 3)))
+def test_a_run_is_the_same_with_the_same_seed_and_its_numbers_add_up(number, budget):
+    """Sets that are reported on the way change nothing either."""
+    reported = []
+    options = {"budget": budget, "promise_games": 50}
+    _, found = _confirmed(number, **options, improved=reported.append)
+    _, again = _confirmed(number, **options)
+    made = found.preparation
+    assert found.stops == again.stops and found.rounds == again.rounds and found.promise == again.promise
+    assert made.histories == again.preparation.histories == reported[-1].histories
+    assert all(each.size <= (budget or each.size) for each in reported)
+    played = sum(each.games for each in found.rounds)
+    assert made.work["games"] == found.games + played
+    assert reported[-1].work["games"] == played  # none for the promise yet
+    reaches = [stop.reach for stop in found.stops]
+    assert reaches == sorted(reaches, reverse=True) and sum(reaches) <= 1.0 + 1e-9
+    assert all(reach > 0.0 for reach in reaches)
+    penalties = [each.penalty for each in found.rounds]
+    assert penalties == sorted(penalties, reverse=True)
+    assert not {stop.history for stop in found.stops}.intersection(made.histories)
 
 
-@pytest.mark.parametrize("budget", [None, 3])
-def test_with_true_values_it_is_the_best_set_of_what_was_opened(budget, cases):
-    for seed in range(cases(8)):
-        game, _, sigma, player = _game(seed)
-        options = {"budget": budget, "games": 0, "promise_games": 2, "prior_games": 1e9}
-        _, found = _confirmed(seed, evaluator=lambda state, sigma=sigma: play_value(state, sigma), **options)
-        tree = one_sided(game, player, found.preparation.menu, sigma, 0.002, truncate="none")
-        best = best_precomputation(tree, player, budget=budget)
-        truth = _truth(game, found.preparation)
-        assert truth == pytest.approx(best.utility, abs=0.01)  # prior means keep off the ends
-        assert found.preparation.size <= (budget or found.preparation.size)
-        assert len(found.rounds) == 0
+def test_another_seed_gives_another_promise():
+    assert _confirmed(3, seed=5)[1].promise != _confirmed(3, seed=6)[1].promise
+
+
+@examples(64)
+@given(st.integers(0, 99), st.sampled_from((None, 3)))
+def test_with_true_values_it_is_the_best_set_of_what_was_opened(number, budget):
+    setting = _setting(number)
+    options = {"budget": budget, "games": 0, "promise_games": 2, "prior_games": 1e9}
+    game, found = _confirmed(number, evaluator=setting.play, **options)
+    tree = setting.having(found.preparation.menu).tree(0.002, truncate="none")
+    best = best_precomputation(tree, setting.player, budget=budget)
+    truth = _truth(game, found.preparation)
+    assert truth == pytest.approx(best.utility, abs=0.01)  # prior means keep off the ends
+    assert found.preparation.size <= (budget or found.preparation.size)
+    assert len(found.rounds) == 0
 
 
 def test_less_optimism_compares_fewer_entries():
@@ -179,7 +193,7 @@ def test_lines_that_games_have_seen_are_compared_where_nothing_else_is_looked_at
         played += [([state], best)] * 5
     made, penalty = whole.preparation, whole.preparation.penalty
     left = [any(stop.history[: len(h)] == h for stop in whole.stops) for h in made.histories]
-    worth = whole.promise - made.gain[np.invert(left)].sum() - penalty * sum(left)
+    worth = whole.promise - made.gain[~np.array(left, bool)].sum() - penalty * sum(left)
     worth += sum(stop.reach * 0.5 * (best - stop.value) for stop in whole.stops)  # n0 = n = 5
     _, found = _confirmed(seed, **options, played=played, max_evaluations=1)
     assert found.promise - penalty * found.preparation.size >= worth - 1e-9
@@ -219,33 +233,10 @@ def test_hope_goes_where_few_games_have_been_and_no_value_that_is_told_has_any()
     assert hopeful.preparation.lower == pytest.approx(-1e-3 * hopeful.preparation.size)
 
 
-def test_the_same_seed_gives_the_same_result_and_another_one_does_not():
-    once, again, other = (_confirmed(3, seed=seed)[1] for seed in (5, 5, 6))
-    assert once.stops == again.stops and once.rounds == again.rounds
-    assert once.promise == again.promise and once.preparation.histories == again.preparation.histories
-    assert once.promise != other.promise
-
-
-def test_what_is_told_adds_up():
-    _, found = _confirmed(4)
-    reaches = [stop.reach for stop in found.stops]
-    assert min(reaches) > 0.0
-    assert reaches == sorted(reaches, reverse=True) and sum(reaches) <= 1.0 + 1e-9
-    assert found.preparation.work["games"] == found.games + sum(each.games for each in found.rounds)
-    penalties = [each.penalty for each in found.rounds]
-    assert penalties == sorted(penalties, reverse=True)
-    histories = set(found.preparation.histories)
-    assert not any(stop.history in histories for stop in found.stops)
-
-
-@pytest.mark.parametrize("options", [{"budget": 0}, {"sigma_pre": Menu(lambda state: [])}])
+@pytest.mark.parametrize("options", [{"budget": 0}, {"pre": Menu(lambda state: [])}])
 def test_nothing_to_prepare(options):
     """The promise is that of sigma if the player may learn nothing, or has nothing to learn."""
-    game, menu, sigma, player = _game(1)
-    options = {"sigma_pre": menu, "promise_games": 400} | options
-    found = confirmed_precomputation(
-        game, sigma=sigma, penalty=0.01, player=player, evaluator=evaluation(0), **options
-    )
+    game, found = _confirmed(1, promise_games=400, **options)
     assert found.preparation.size == 0
     truth = _truth(game, found.preparation)
     assert found.promise == pytest.approx(truth, abs=5.0 * found.standard_error + 1e-9)
