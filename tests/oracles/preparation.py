@@ -69,7 +69,7 @@ def names_of(tree, player, members):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Preparation:
-    """A player prepares against sigma. pre: what each may memorize, policies or menus; seed: for more draws."""
+    """A player prepares against sigma. pre: what each may memorize, policies or menus."""
 
     game: Any
     player: int
@@ -123,7 +123,11 @@ class Preparation:
 
     def evaluated(self, penalty=TINY, **options):
         """Return a tree on which stopping is worth what an arbitrary function says."""
-        options = {"truncate": "none", "leaf_value": evaluation(self.seed), "stop_value": "evaluate"} | options
+        options = {
+            "truncate": "none",
+            "leaf_value": evaluation(self.seed),
+            "stop_value": "evaluate",
+        } | options
         return self.tree(penalty, **options)
 
     def worth(self, tree, members):
@@ -138,7 +142,7 @@ class Preparation:
 def prepared(game, seed, player=0, menu=0, support="full", rival=0, most=2000):
     """Return the preparation of a player in a game, `Preparation`; policies and menus are drawn by the seed.
 
-    menu, rival: the most entries of a menu of the player's and of the other one's; 0: a policy of that support.
+    menu, rival: the most entries of a menu of the player's, and of the other one's; 0: of a policy.
     """
     by = named_by(game)
     given, sigma = policy_pairs(seed, support, by)

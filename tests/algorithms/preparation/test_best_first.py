@@ -1,4 +1,4 @@
-"""Trees that grow best first, by evaluations: both orders, prices, budgets and menus against the whole tree."""
+"""Trees that grow best first, by evaluations: orders, prices, budgets and menus against the whole tree."""
 
 import itertools
 import math
@@ -56,7 +56,7 @@ def _positions_of(found):
 def test_against_the_whole_tree(setting, penalty, budget, order, gap, batch):
     """At any time intervals hold, and a set has its reported value; without a gap it is the best one.
 
-    What has not been evaluated counts as little as possible. Sets that are reported on the way change nothing.
+    What has not been evaluated counts as little as possible. Reports on the way change nothing.
     """
     shared = named_by(setting.game) == "position"
     options = {"gap": gap, "order": order, "batch": batch, "budget": budget} | (_POSITIONS if shared else {})

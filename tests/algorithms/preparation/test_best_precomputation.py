@@ -1,7 +1,6 @@
-"""Every solver of one player's preparation against enumeration of all sets, played out on OpenSpiel's states."""
+"""Every solver of one player's preparation against all sets, played out on OpenSpiel's states."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pyspiel

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precomp_games import HistoryTree, Menu
-from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier, precomputation_plan
+from precomp_games.algorithms import (
+    best_of_frontier,
+    best_precomputation,
+    memory_frontier,
+    precomputation_plan,
+)
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.oracles import books
 from tests.oracles.games import expand, policy_pairs, random_efg, random_policy, random_tree
@@ -90,9 +95,9 @@ def _contains(setting, chosen, kept):
     before = books.last_steps(setting.game, setting.player)
     for name, actions in kept:
         last = before[name]
-        if last is None or chosen.get(last[0], {}).get(last[1], 0.0) > 0.0:
-            if {a for a, p in chosen.get(name, {}).items() if p > 0.0} != actions:
-                return False
+        comes = last is None or chosen.get(last[0], {}).get(last[1], 0.0) > 0.0
+        if comes and {a for a, p in chosen.get(name, {}).items() if p > 0.0} != actions:
+            return False
     return True
 
 

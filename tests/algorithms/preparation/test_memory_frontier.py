@@ -18,7 +18,7 @@ from tests.properties import examples
 
 
 def _random_gains(seed, size, back, whole):
-    """A forest with random gains; whole numbers tie. back: the most that an entry is after the one before it."""
+    """A forest with random gains; whole numbers tie. back: how far an entry is from the one before it."""
     rng = np.random.default_rng(seed)
     previous = np.array([rng.integers(max(-1, k - back), k) if k else -1 for k in range(size)], np.int32)
     gain = rng.integers(-2, 4, size).astype(float) if whole else rng.normal(0.02, 1.0, size)

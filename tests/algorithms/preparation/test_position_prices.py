@@ -56,8 +56,9 @@ def test_policies_against_all_sets(setting, penalty):
     if not perfect:
         at = {name: zlib.crc32(f"{setting.seed}{name}".encode()) % 4 for name in at}
     tree = setting.tree(truncate="none", position_key=str if perfect else None)
-    price = "positions" if perfect else np.zeros(tree.num_infosets, np.int64)
+    price: Any = "positions"
     if not perfect:
+        price = np.zeros(tree.num_infosets, np.int64)
         for k in np.flatnonzero(tree.infoset_player == player).tolist():
             price[k] = at[tree.key(k)]
     found = setting.sets(lambda chosen: len({at[name] for name in chosen}))
@@ -108,7 +109,11 @@ def test_cut_trees_lose_nothing(game, seed, support, penalty, truncate, on_sever
         options |= {"leaf_value": evaluation(seed), "stop_value": "evaluate"}
     whole, alone, tree = (
         one_sided(game, player, pre, sigma, penalty, **options | more)
-        for more in ({"truncate": "none"}, {"truncate": truncate}, {"truncate": truncate, "price": "positions"})
+        for more in (
+            {"truncate": "none"},
+            {"truncate": truncate},
+            {"truncate": truncate, "price": "positions"},
+        )
     )
     tree.check()
     one, two = (best_precomputation(each, player, price="positions") for each in (whole, tree))
