@@ -10,18 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precomp_games import HistoryTree
+from precomp_games.algorithms import best_precomputation
 from tests.oracles import books
 from tests.oracles.games import (
     SEEDS,
     expand,
+    first,
     games,
     kuhn_poker,
+    last,
     penalties,
     policy_pairs,
     random_tree,
     settings,
+    sides,
 )
 from tests.oracles.meta_games import names_in
+from tests.oracles.trees import efg
 from tests.properties import examples
 
 
@@ -35,66 +40,32 @@ def _lemma_3(game, pre, sigma, penalties):
     utility_range = game.max_utility() - game.min_utility()
     histories, kept = set(), set()
 
-    def reaches(path, i):
-        """[probability of the path if i memorizes its first t turns] for every t that W allows."""
-        found = []
-        for stop in range(len(path) + 1):
-            product, turn = 1.0, 0
-            for state, action in path:
-                if state.current_player() != i:
-                    continue
-                memorizes = turn < stop
-                if memorizes and tuple(state.history()) not in kept:
-                    return found
-                product *= (pre if memorizes else sigma)[i](state).get(action, 0.0)
-                turn += 1
-            if stop > turn:
-                break
-            found.append(product)
-        return found
-
-    def going_on(path, i):
-        """Return the reach of a path by i while it memorizes everything, 0 where W does not let it."""
-        if math.isinf(penalties[i]):
-            return 0.0
-        product = 1.0
-        for state, action in path:
-            if state.current_player() == i:
-                if tuple(state.history()) not in kept:
-                    return 0.0
-                product *= pre[i](state).get(action, 0.0)
-        return product
-
-    def stops_only(path, i):
-        found = reaches(path, i)
-        return found[:1] if math.isinf(penalties[i]) else found
-
-    def walk(state, path):
+    def walk(state, chance, stopped, going):
+        """stopped[i]: reaches by i, for each turn at which it may have stopped; going[i]: if it never did."""
         name, mover = tuple(state.history()), state.current_player()
         histories.add(name)
-        chance = math.prod(dict(s.chance_outcomes())[a] for s, a in path if s.is_chance_node())
-        memorizing = [going_on(path, i) for i in (0, 1)]
+        memorizing = False
         for i in (0, 1):
-            if memorizing[i] == 0.0:
-                continue
-            # The bound falls along a path: where it fails between i's turns, it fails at those that follow.
-            best = max(stops_only(path, 1 - i))
-            if chance * memorizing[i] * best * utility_range < penalties[i]:
-                memorizing[i] = 0.0
-            elif mover == i:
-                kept.add(name)
-        if state.is_terminal() or max(memorizing) == 0.0:
+            reach = chance * going[i] * max([*stopped[1 - i], going[1 - i]])
+            if math.isfinite(penalties[i]) and reach * utility_range >= penalties[i]:
+                memorizing = True
+                if mover == i:
+                    kept.add(name)
+        if state.is_terminal() or not memorizing:
             return
+        if state.is_chance_node():
+            for action, p in state.chance_outcomes():
+                walk(state.child(action), chance * p, stopped, going)
+            return
+        computed, memorized = sigma[mover](state), pre[mover](state) if name in kept else {}
         for action in state.legal_actions():
-            if state.is_chance_node():
-                played = True
-            else:
-                played = sigma[mover](state).get(action, 0.0) > 0.0
-                played |= name in kept and pre[mover](state).get(action, 0.0) > 0.0
-            if played:
-                walk(state.child(action), [*path, (state, action)])
+            p, q = computed.get(action, 0.0), memorized.get(action, 0.0)
+            if p > 0.0 or q > 0.0:
+                ways = [reach * p for reach in (*stopped[mover], going[mover])]
+                later = sides(mover, ways, stopped[1 - mover])
+                walk(state.child(action), chance, later, sides(mover, going[mover] * q, going[1 - mover]))
 
-    walk(game.new_initial_state(), [])
+    walk(game.new_initial_state(), 1.0, ([], []), (1.0, 1.0))
     return histories, kept
 
 
@@ -147,6 +118,10 @@ def test_every_best_response_lies_in_w():
                 _, _, chosen = books.best_set(game, player, penalties[player], pre, fixed)
                 assert chosen.issubset(names_in(tree, player))
                 seen.update(used=bool(chosen))
+            alone = expand(game, pre, sigma, sides(player, penalties[player], math.inf))
+            best = best_precomputation(alone, player)
+            value, _, _ = books.best_set(game, player, penalties[player], pre, sigma)
+            assert best.value == pytest.approx(value, abs=1e-9)
 
     holds()
     assert seen["used"] >= 10
@@ -179,3 +154,45 @@ def test_utility_range_scales_the_truncation():
     assert one.utility_range == 1.0
     assert one.num_infosets < default.num_infosets
     assert one.parent.tolist() == thrice.parent.tolist()  # only R / lambda matters
+
+
+def _reopened():
+    """Player 1's first turn is met after the chance move (0.1) and, one level further down, else (0.9)."""
+
+    def turn(second, *utilities):
+        u, v = utilities
+        return [
+            'p "" 1 1 "" { "a" "b" } 0',
+            't "" 1 "zero" { 0 0 }',
+            f'p "" 1 {second} "" {{ "c" "d" }} 0',
+            f't "" 2 "lost" {{ {u} {-u} }}',
+            f't "" 3 "won" {{ {v} {-v} }}',
+        ]
+
+    return efg(
+        'c "" 1 "" { "s" 0.1 "l" 0.9 } 0',
+        *turn(2, -1, 1),
+        'p "" 2 1 "" { "x" "y" } 0',
+        *turn(3, -1, 1),
+        't "" 1 "zero" { 0 0 }',
+    )
+
+
+@pytest.mark.parametrize("penalty", [0.05, 0.15, 0.3, 0.4, 0.6])
+def test_an_information_state_is_reopened_for_its_longer_histories(penalty):
+    # Its short history is reached with 0.1 < penalty / 2 for the larger penalties. What follows its long one
+    # must not be held to that either.
+    game = _reopened()
+
+    def sigma(state):
+        names = [state.action_to_string(a) for a in state.legal_actions()]
+        return {state.legal_actions()[names.index("b") if "b" in names else 0]: 1.0}
+
+    tree = HistoryTree.from_game(game, sigma_pre=last, sigma=(sigma, first), penalties=(penalty, math.inf))
+    value, utility, chosen = books.best_set(game, 0, penalty, (last, last), (sigma, first))
+    best = best_precomputation(tree, 0)
+    assert (best.value, best.utility) == (pytest.approx(value), pytest.approx(utility))
+    assert chosen.issubset(names_in(tree, 0))
+    assert best.size == len(chosen) >= 2
+    everything = expand(game, last, (sigma, first), (penalty, math.inf), truncate="none")
+    assert tree.num_infosets == (3 if penalty <= 0.2 else 2) <= everything.num_infosets == 3

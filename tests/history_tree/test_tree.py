@@ -1,0 +1,183 @@
+"""A history tree shows the game and the policies that it was made of, in memory and from a file."""
+
+import collections
+import math
+
+import numpy as np
+import pyspiel
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from precomp_games import HistoryTree, make_policy
+from precomp_games.algorithms import best_precomputation
+from precomp_games.tree.facts import ARRAYS, OPTIONAL
+from tests.oracles.books import entries, play_value
+from tests.oracles.games import expand, penalties, policy_pairs, random_tree, settings, uniform
+from tests.oracles.trees import from_game, tree_of
+from tests.properties import examples
+
+
+def _played(row):
+    return {action: p for action, p in row.items() if p > 0.0}
+
+
+def _check(tree, pre, sigma):
+    """Hold each history against its state, and each edge against the policies' rows."""
+    tree.check()
+    states, below, lengths = [], [], []
+    for h in range(tree.num_histories):
+        path, state = tree.actions(h), tree.state(h)
+        states.append(state)
+        lengths.append(len(path))
+        assert state.history() == path and tree.find(path) == h
+        mover, infoset, children = tree.player[h], int(tree.infoset[h]), list(tree.children(h))
+        assert mover == state.current_player()
+        assert tree.find([*path, 12345]) == tree.find([*path, -7]) == -1
+        below += children
+        if not children:
+            assert infoset == tree.first_child[h] == -1
+            if tree.stop_value == "backup":
+                assert tree.value[h] == pytest.approx(play_value(state, sigma), abs=1e-9)
+            assert state.is_terminal() or tree.find([*path, state.legal_actions()[0]]) == -1
+            continue
+        rows = [
+            {int(tree.action[c]): float(column[c]) for c in children}
+            for column in (tree.sigma, tree.sigma_pre)
+        ]
+        assert list(rows[0]) == sorted(rows[0]) and all(max(row[a] for row in rows) > 0.0 for a in rows[0])
+        if state.is_chance_node():
+            assert rows[0] == rows[1] == pytest.approx(dict(state.chance_outcomes()))
+            assert infoset == tree.infoset_of(state) == -1
+            continue
+        assert tree.infoset_of(state) == infoset
+        stops = infoset < 0 or tree.stop_value == "backup"
+        assert _played(rows[0]) == pytest.approx(_played(sigma[mover](state)) if stops else {})
+        memorized = entries(pre[mover], state) if infoset >= 0 else []
+        assert _played(rows[1]) == pytest.approx(collections.ChainMap(*map(_played, memorized)))
+        if infoset >= 0:
+            assert tree.infoset_player[infoset] == mover and tree.infoset_history[infoset] <= h
+            own = range(tree.first_entry[infoset], tree.first_entry[infoset + 1])
+            assert [tree.memorized_row(e) for e in own] == [pytest.approx(_played(row)) for row in memorized]
+            named = tree.infoset_keys is not None
+            assert tree.key(infoset) == (state.information_state_string() if named else state.history_str())
+    assert below == list(range(1, len(states)))  # children side by side, level after level
+    assert lengths == sorted(lengths)
+    assert tree.work["histories"] == tree.num_histories <= tree.work["expanded"]
+    assert list(map(str, tree.infoset_states)) == [str(states[h]) for h in tree.infoset_history]
+
+
+def _same(tree, other):
+    assert tree.same_as(other) and tree.fingerprint == other.fingerprint
+    assert tree.work == other.work
+    for name, kind in (ARRAYS | OPTIONAL).items():
+        assert getattr(other, name).dtype == kind
+        assert np.array_equal(getattr(tree, name), getattr(other, name), equal_nan=name == "value")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("trees") / "tree.data"  # no ending is added
+
+
+def test_a_tree_shows_its_game_and_its_file_shows_the_tree(path):
+    seen = collections.Counter()
+
+    @examples(320)
+    @given(settings(menus=True), penalties(), st.sampled_from(("reach", "none")), st.booleans())
+    def holds(case, costs, truncate, evaluated):
+        options = {"truncate": truncate}
+        if evaluated and math.inf in costs:
+            options |= {"stop_value": "evaluate", "leaf_value": lambda state: 0.5}
+        tree = expand(*case, costs, **options)
+        _check(tree, *case[1:])
+        _same(tree, expand(*case, costs, **options))
+        tree.save(path)
+        loaded = HistoryTree.load(str(path))
+        _same(tree, loaded)
+        for name in (
+            "game_string",
+            "penalties",
+            "utility_range",
+            "utility_sum",
+            "stop_value",
+            "infoset_keys",
+        ):
+            assert getattr(loaded, name) == getattr(tree, name)
+        assert loaded.policies == (None, None) and loaded.base_game is None
+        seen.update(menus=tree.has_menus, evaluated=len(options) - 1, keys=bool(tree.infoset_keys))
+
+    holds()
+    assert list(path.parent.iterdir()) == [path]  # which was replaced
+    assert min(seen.values()) >= 5
+
+
+@examples(160)
+@given(settings(menus=True), penalties(), st.sampled_from((1.0, 2.0, 10.0, math.inf)))
+def test_larger_penalties_on_a_tree_that_is_there(case, costs, factor):
+    tree = expand(*case, costs)
+    larger = (costs[0] * factor, costs[1])
+    fresh = expand(*case, larger)
+    later = tree.with_penalties(larger)
+    later.check()
+    assert (later.penalties, later.policies, later.fingerprint) == (larger, tree.policies, tree.fingerprint)
+    assert later.parent is tree.parent and tree.penalties == costs
+    for player in (0, 1):
+        one, two = best_precomputation(later, player), best_precomputation(fresh, player)
+        assert one.value == pytest.approx(two.value, abs=1e-12)
+
+
+@pytest.mark.parametrize("penalties", [0.01, (0.02, 0.019), (0.005, math.inf), 1e-300])
+def test_smaller_penalties_are_refused(penalties):
+    tree = expand(random_tree(3), *policy_pairs(3), 0.02)
+    words = r"^HistoryTree.with_penalties\(\): expected penalties of at least \(0.02, 0.02\), .*, got \("
+    with pytest.raises(ValueError, match=words):
+        tree.with_penalties(penalties)
+
+
+@pytest.mark.parametrize("chance", [0.0, 1.0])
+def test_games_in_which_nobody_moves(chance):
+    game = random_tree(1, depth=int(3 * chance), chance=chance)
+    tree = expand(game, *policy_pairs(1), 0.1)
+    expected = play_value(game.new_initial_state(), ())
+    assert tree.num_infosets == 0 and (tree.num_histories == 1 or chance)
+    for player in (0, 1):
+        best = best_precomputation(tree, player)
+        assert best.size == 0
+        assert best.value == pytest.approx(1.0 - expected if player else expected)
+
+
+def test_fingerprints_tell_trees_apart():
+    kuhn = pyspiel.load_game("kuhn_poker")
+    trees = [
+        expand(kuhn, make_policy(kuhn, pre), make_policy(kuhn, sigma), (0.01, 0.3))
+        for pre, sigma in (("best_response", "uniform"), ("best_response", "random"), ("cfr", "uniform"))
+    ]
+    assert trees[0].num_histories == trees[1].num_histories
+    assert not any(a.same_as(b) for k, a in enumerate(trees) for b in trees[:k])
+    assert len({tree.fingerprint for tree in trees}) == 3
+
+
+def test_min_probability_cuts_edges():
+    rows = {2: {0: 0.6, 1: 0.4 - 1e-3, 2: 1e-3}}
+
+    def policy(state):
+        return rows.get(0 if len(state.legal_actions()) < 3 else 2) or uniform(state)
+
+    full, cut = (from_game(sigma_pre=policy, sigma=policy, min_probability=p) for p in (1e-12, 0.01))
+    cut.check()
+    assert cut.num_histories < full.num_histories
+    for h in np.flatnonzero((cut.player >= 0) & (cut.num_children > 0)):
+        assert cut.sigma[list(cut.children(h))].sum() == pytest.approx(1.0)
+    assert cut.sigma[1:][cut.player[cut.parent[1:]] >= 0].min() > 0.3
+    assert from_game(min_probability=0.01).same_as(from_game(min_probability=0.0))  # a fair coin stays one
+
+
+@pytest.mark.parametrize("method", ["state", "actions", "children", "memorized_row", "key"])
+def test_histories_and_infosets_that_there_are_none_of(method):
+    tree = tree_of("kuhn")
+    count = tree.num_histories if method in ("state", "actions", "children") else tree.num_infosets
+    for wrong in (-1, count, -count):
+        with pytest.raises(ValueError, match=rf"^HistoryTree.\w+\(\): expected .* 0 to {count - 1}, got"):
+            getattr(tree, method)(wrong)
+    getattr(tree, method)(np.int32(count - 1))
