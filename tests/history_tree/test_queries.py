@@ -8,8 +8,8 @@ import pyspiel
 import pytest
 
 from precomp_games.tree.facts import ARRAYS
-from tests.oracles.games import expand, policy_pairs, random_tree
-from tests.oracles.trees import board_of, by_board, tree_of
+from tests.oracles.games import expand, policy_pairs, random_policy, random_tree
+from tests.oracles.trees import tree_of
 
 
 class _Counting:
@@ -27,8 +27,7 @@ class _Counting:
 @pytest.mark.parametrize("penalties", [(0.01, 0.02), (0.01, math.inf)])
 def test_one_batch_a_level_without_a_key(penalties):
     game = random_tree(3, depth=6)
-    pre = [_Counting(policy) for policy in policy_pairs(3)[0]]
-    sigma = [_Counting(policy) for policy in policy_pairs(3)[1]]
+    pre, sigma = ([_Counting(policy) for policy in pair] for pair in policy_pairs(3))
     tree = expand(game, pre, sigma, penalties, leaf_value=lambda s: 0.0)
     for i, wanted in itertools.product((0, 1), ("pre", "sigma")):
         calls = (pre if wanted == "pre" else sigma)[i].calls
@@ -43,8 +42,8 @@ def test_one_batch_a_level_without_a_key(penalties):
 
 def test_each_position_of_a_level_once_with_a_key():
     game = pyspiel.load_game("tic_tac_toe")
-    pre, sigma = _Counting(by_board(1, 3)), _Counting(by_board(2, 3))
-    tree = expand(game, pre, sigma, (0.01, math.inf), position_key=board_of, leaf_value=lambda s: 0.0)
+    pre, sigma = (_Counting(random_policy(seed, "partial", "position")) for seed in (1, 2))
+    tree = expand(game, pre, sigma, (0.01, math.inf), position_key=str, leaf_value=lambda s: 0.0)
     assert tree.num_positions < tree.num_histories
     expected = total = extra = 0
     for policy, wanted in ((pre, tree.infoset >= 0), (sigma, tree.num_children > 0)):
@@ -54,7 +53,7 @@ def test_each_position_of_a_level_once_with_a_key():
         total += len(rows)
         for level, calls in itertools.groupby(policy.calls, key=lambda c: len(c[0].history())):
             first, *spot_checks = calls
-            assert len({board_of(state) for state in first}) == len(first)
+            assert len({str(state) for state in first}) == len(first)
             assert all(len(state.history()) == level for state in first)
             # What the key joined is compared now and then, two states at a time.
             assert all(len(call) == 2 for call in spot_checks)
@@ -67,10 +66,10 @@ def test_equal_positions_have_equal_rows():
     tree = tree_of("positions")
     boards = {}
     for h in range(0, tree.num_histories, 5):
-        key = boards.setdefault(int(tree.position[h]), board_of(tree.state(h)))
-        assert key == board_of(tree.state(h))
+        board = str(tree.state(h))
+        assert boards.setdefault(int(tree.position[h]), board) == board
     assert len(set(boards.values())) == len(boards)
-    apart = expand(pyspiel.load_game("tic_tac_toe"), by_board(1, 2), by_board(2, 3), (0.01, 0.05))
+    apart = expand(tree.game, *policy_pairs(1, "partial", "position"), tree.penalties)
     for name in set(ARRAYS) - {"position", "value"}:
         assert np.array_equal(getattr(apart, name), getattr(tree, name))
     assert apart.value == pytest.approx(tree.value, abs=1e-12, nan_ok=True)

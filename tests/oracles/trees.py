@@ -1,4 +1,4 @@
-"""Shared by the tests of the history tree: policies, games, and trees of every kind."""
+"""Small games as text, and trees that several tests share."""
 
 import functools
 import itertools
@@ -8,24 +8,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games import HistoryTree
-from tests.oracles.games import EfgText, expand, policy_pairs, random_efg, random_tree, uniform
-
-
-def board_of(state):
-    return state.observation_string(0)
-
-
-def by_board(seed, most=9):
-    """Return a random policy of tic-tac-toe that depends on the board, with at most so many actions."""
-
-    @functools.cache
-    def row(board, actions):
-        rng = np.random.default_rng([seed, *board.encode()])
-        weights = rng.dirichlet(np.ones(len(actions)))
-        weights[rng.permutation(len(actions))[most:]] = 0.0
-        return dict(zip(actions, (weights / weights.sum()).tolist(), strict=True))
-
-    return lambda state: row(board_of(state), tuple(state.legal_actions()))
+from tests.oracles.games import EfgText, expand, policy_pairs, random_tree, uniform
 
 
 def efg(*lines):
@@ -64,48 +47,21 @@ def uneven_efg(seed):
     return text.game()
 
 
-KINDS = {
-    "random": lambda **a: expand(random_tree(3, depth=6), *policy_pairs(3), (0.01, 0.02), **a),
-    "evaluated": lambda **a: expand(
-        random_tree(4, depth=6),
-        *policy_pairs(4),
-        (0.01, math.inf),
-        leaf_value=lambda s: 0.5,
-        stop_value="evaluate",
-        **a,
-    ),
-    "never": lambda **a: expand(random_tree(3), *policy_pairs(3), math.inf, **a),
-    "everything": lambda **a: expand(random_tree(3), *policy_pairs(3), 0.3, truncate="none", **a),
-    "one": lambda **a: expand(random_tree(3), *policy_pairs(3, "partial"), (math.inf, 0.02), **a),
-    "pure": lambda **a: expand(random_tree(8, depth=6), *policy_pairs(8, "pure"), 0.02, **a),
-    "kuhn": lambda **a: expand(
-        pyspiel.load_game("kuhn_poker"), *policy_pairs(1, by="infoset"), (0.05, 0.01), **a
-    ),
-    "leduc": lambda **a: expand(
-        pyspiel.load_game("leduc_poker"), *policy_pairs(1, "partial", "infoset"), (0.1, 0.5), **a
-    ),
-    "efg": lambda **a: expand(random_efg(5, depth=5), *policy_pairs(5, by="infoset"), (0.05, 0.05), **a),
-    "uneven": lambda **a: expand(uneven_efg(2), *policy_pairs(2, by="infoset"), (0.01, 0.2), **a),
-    "positions": lambda **a: expand(
-        pyspiel.load_game("tic_tac_toe"),
-        by_board(1, 2),
-        by_board(2, 3),
-        (0.01, 0.05),
-        position_key=board_of,
-        **a,
-    ),
-    "terminal": lambda **a: expand(random_tree(1, depth=0), *policy_pairs(1), 0.1, **a),
-}
-
-
 @functools.cache
 def tree_of(kind):
-    return KINDS[kind]()
+    """Return a tree: "random", "evaluated" stops, "kuhn", or "positions" of tic-tac-toe."""
+    if kind == "kuhn":
+        return expand(pyspiel.load_game("kuhn_poker"), *policy_pairs(1, by="infoset"), (0.05, 0.01))
+    if kind == "positions":
+        board = pyspiel.load_game("tic_tac_toe")
+        return expand(board, *policy_pairs(1, "partial", "position"), (0.05, 0.1), position_key=str)
+    game, policies = random_tree(3, depth=6), policy_pairs(3)
+    if kind == "random":
+        return expand(game, *policies, (0.01, 0.02))
+    options = {"leaf_value": lambda state: 0.5, "stop_value": "evaluate"}
+    return expand(game, *policies, (0.01, math.inf), **options)
 
 
-PERFECT = ["random", "evaluated", "never", "everything", "one", "pure", "positions", "terminal"]
-
-
-def from_game(**arguments):
+def from_game(game=None, **arguments):
     given = {"sigma_pre": uniform, "sigma": uniform, "penalties": 0.1} | arguments
-    return HistoryTree.from_game(random_tree(3), **given)
+    return HistoryTree.from_game(random_tree(3) if game is None else game, **given)
