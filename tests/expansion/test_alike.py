@@ -1,17 +1,30 @@
 """Policies and menus that differ between the histories of an information state are refused."""
 
+import collections
 import math
 
-import numpy as np
 import pyspiel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from precomp_games import HistoryTree, Menu, MixturePolicy, RolloutValues
+from precomp_games import Menu, MixturePolicy, RolloutValues
 from precomp_games.algorithms import best_precomputation
 from precomp_games.tree.expansion.positions import AlikeRows
 from tests.oracles.books import states
-from tests.oracles.games import expand, first, random_efg, random_menu, random_policy, uniform
-from tests.oracles.trees import efg, tree_of, uneven_efg
+from tests.oracles.games import (
+    SEEDS,
+    expand,
+    first,
+    games,
+    random_menu,
+    random_policy,
+    setting,
+    sides,
+    uniform,
+)
+from tests.oracles.trees import efg, tree_of
+from tests.properties import examples
 
 
 def coin(*turn):
@@ -106,42 +119,36 @@ def test_rounding_is_no_difference(noise, refused):
             assert of_coin(policy, uniform, min_probability=1.5e-8).num_infosets == 1
 
 
-def test_histories_of_several_lengths():
-    game = uneven_efg(2)
-    with pytest.raises(ValueError, match=r"sigma_pre\[0\] to be the same"):
-        expand(
-            game, (lambda s: {s.legal_actions()[len(s.history()) % 2]: 1.0}, None), first, (1e-6, math.inf)
-        )
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_one_history_that_differs_is_found(seed):
+def test_one_history_that_differs_is_found():
     """Anywhere in a game, in any policy; what depends on information states is accepted, mixtures too."""
-    rng = np.random.default_rng(seed)
-    game = random_efg(seed, depth=5) if seed % 2 else uneven_efg(seed)
-    sigma = [random_policy(4 * seed + k, by="infoset") for k in (0, 1)]
-    pre = [random_policy(4 * seed + k, by="infoset") for k in (2, 3)]
-    penalties = (1e-9, 1e-9)
-    HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none")
-    mixture = MixturePolicy([*sigma, random_policy(4 * seed + 5, "partial", by="infoset")])
-    expand(game, random_menu(seed, by="infoset"), (sigma[0], mixture), (1e-9, math.inf))
-    found = {}  # where players move, by information state
-    for state in states(game):
-        if state.current_player() >= 0:
-            key = state.current_player(), state.information_state_string()
-            found.setdefault(key, []).append(state.history_str())
-    several = [(key, at) for key, at in found.items() if len(at) > 1]
-    for (player, _), histories in several[:: max(1, len(several) // 4)]:
-        odd = str(rng.choice(histories))
-        for policies in (sigma, pre):
-            honest = policies[player]
-            policies[player] = lambda state, odd=odd, honest=honest: (
-                uniform(state) if state.history_str() == odd else honest(state)
-            )
-            with pytest.raises(ValueError, match=rf"\[{player}\] to be the same at all histories"):
-                HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties, truncate="none")
-            policies[player] = honest
-    assert several or seed == 7  # where everybody sees everything
+    lengths = []
+
+    @examples(240)
+    @given(st.builds(setting, games("imperfect", 5, 2, least=3), SEEDS), SEEDS, st.integers(0, 1))
+    def holds(case, seed, which):
+        game, *policies = case
+        expand(*case, 1e-9, truncate="none")
+        mixed = MixturePolicy([*policies[1], random_policy(seed, "partial", "infoset")])
+        expand(game, random_menu(seed, by="infoset"), (policies[1][0], mixed), (1e-9, math.inf))
+        found = collections.defaultdict(list)  # where players move, by information state
+        for state in states(game):
+            if state.current_player() >= 0:
+                found[state.current_player(), state.information_state_string()].append(state)
+        for (player, _), alike in found.items():
+            if len(alike) > 1:
+                odd, honest = alike[seed % len(alike)].history_str(), policies[which][player]
+
+                def peeks(state, odd=odd, honest=honest):
+                    return uniform(state) if state.history_str() == odd else honest(state)
+
+                given = list(policies)
+                given[which] = sides(player, peeks, policies[which][1 - player])
+                with pytest.raises(ValueError, match=rf"\[{player}\] to be the same at all histories"):
+                    expand(game, *given, 1e-9, truncate="none")
+                lengths.append({len(state.history()) for state in alike})
+
+    holds()
+    assert any(len(each) > 1 for each in lengths)
 
 
 def test_perfect_information_pays_nothing(monkeypatch):

@@ -40,24 +40,26 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from precomp_games import HistoryTree, Menu
+from precomp_games import Menu
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium, meta_exploitability
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests.oracles.games import SUPPORTS, EfgText, expand, random_case, random_menu
+from tests.oracles.games import (
+    SEEDS,
+    EfgText,
+    expand,
+    games,
+    kuhn_poker,
+    named_by,
+    random_menu,
+    settings,
+    sides,
+)
+from tests.properties import examples
 
 _ROUNDING = 1.0 + 1e-8
-
-
-def _case(kind, seed, support):
-    """Return (game, sigma_pre, sigma) of one kind of random game."""
-    sizes = {
-        "tree": {"depth": 1 + seed % 6, "actions": 2 + seed % 2, "chance": (0.0, 0.2, 0.5)[seed % 3]},
-        "efg": {"depth": 1 + seed % 6},
-    }
-    return random_case(kind, seed, support, **sizes.get(kind, {}))
 
 
 class _Shape:
@@ -118,36 +120,35 @@ def _range(game):
     return game.max_utility() - game.min_utility()
 
 
-_CASES = {
-    "kind": st.sampled_from(["tree", "efg", "kuhn_poker"]),
-    "seed": st.integers(0, 10**6),
-    "support": st.sampled_from(SUPPORTS),
-}
-_PENALTIES = st.tuples(*[st.one_of(st.floats(0.003, 3.0), st.just(math.inf))] * 2)
+_CASES = settings(games(depth=6, actions=2) | games() | st.builds(kuhn_poker))
+_PENALTIES = st.tuples(*[st.floats(0.003, 3.0) | st.just(math.inf)] * 2)
 
 
 # -- Lemmas 1 and 3 --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(penalties=_PENALTIES, entries=st.tuples(st.integers(1, 3), st.integers(1, 3)), **_CASES)
-def test_what_may_be_memorized(kind, seed, support, penalties, entries):
-    game, pre, sigma = _case(kind, seed, support)
+@examples(480)
+@given(_CASES, _PENALTIES, st.tuples(st.integers(1, 3), st.integers(1, 3)), SEEDS)
+def test_what_may_be_memorized(case, penalties, entries, seed):
+    game, pre, sigma = case
     shape = _Shape(game)
     longest = shape.longest
     for i in (0, 1):
         assert shape.lemma_1(i) <= shape.lemma_3(i) <= (longest + 1) * (longest + 2) / 2
     if max(entries) > 1:
-        by = "history" if kind == "tree" else "infoset"
-        pre = tuple(random_menu(seed + i, entries[i], by) for i in (0, 1))
-    both = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
+        pre = tuple(random_menu(seed + i, entries[i], named_by(game)) for i in (0, 1))
+    both = expand(game, pre, sigma, penalties)
     for i in (0, 1):
         ratio = _range(game) / penalties[i] * _ROUNDING
-        alone = [math.inf, math.inf]
-        alone[i] = penalties[i]
-        tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=alone)
-        assert _sizes(tree)[i] <= ratio * shape.lemma_1(i, entries[i])
+        alone = expand(game, pre, sigma, sides(i, penalties[i], math.inf))
+        assert _sizes(alone)[i] <= ratio * shape.lemma_1(i, entries[i])
         assert _sizes(both)[i] <= ratio * shape.lemma_3(i, entries)
+    # A history belongs to the tree if everything that one of the players had to memorize on the way could be:
+    # it lies below the start or an element of W_i, with no turn of i's between.
+    turns = [int(((both.infoset >= 0) & (both.player == i)).sum()) for i in (0, 1)]
+    assert both.infoset_keys is not None or turns == _sizes(both)
+    assert both.num_histories <= 1 + sum(shape.gap[i] * (1 + turns[i]) for i in (0, 1))
+    assert both.work["leaf_evaluations"] <= both.num_histories
 
 
 def _alternating(rounds):
@@ -183,21 +184,6 @@ def test_lemma_3_is_attained_and_lemma_1_is_not_enough(rounds):
         assert _sizes(tree)[0] > shape.longest + 1
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(penalties=_PENALTIES, **_CASES)
-def test_histories_of_the_tree(kind, seed, support, penalties):
-    # A history belongs to the tree if everything that one of the players had to memorize on the way could be:
-    # it lies below the start or an element of W_i, with no turn of i's between.
-    game, pre, sigma = _case(kind, seed, support)
-    shape = _Shape(game)
-    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
-    turns = [int(((tree.infoset >= 0) & (tree.player == i)).sum()) for i in (0, 1)]
-    if kind == "tree":
-        assert turns == _sizes(tree)
-    assert tree.num_histories <= 1 + sum(shape.gap[i] * (1 + turns[i]) for i in (0, 1))
-    assert tree.work["leaf_evaluations"] <= tree.num_histories
-
-
 # -- menus -----------------------------------------------------------------------------------------------
 
 
@@ -207,9 +193,8 @@ def test_lemma_1_with_menus_is_attained(rounds):
     game = _alternating(rounds)
     shape = _Shape(game)
     menu, sigma = Menu(lambda state: [0, 1]), lambda state: {0: 1.0}
-    alone = HistoryTree.from_game(game, sigma_pre=menu, sigma=sigma, penalties=(1.0, math.inf))
+    alone, both = (expand(game, menu, sigma, (1.0, other)) for other in (math.inf, 1.0))
     assert _sizes(alone) == [shape.lemma_1(0, 2), 0] == [2**rounds - 1, 0]
-    both = HistoryTree.from_game(game, sigma_pre=menu, sigma=sigma, penalties=1.0)
     assert _sizes(both)[0] == sum(2**turn * 2 ** (turn + 1) for turn in range(rounds))  # all there are
     assert all(size <= shape.lemma_3(i, (2, 2)) for i, size in enumerate(_sizes(both)))
 
@@ -217,11 +202,10 @@ def test_lemma_1_with_menus_is_attained(rounds):
 # -- sizes of optima -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(penalties=_PENALTIES, **_CASES)
-def test_optimal_sets_cost_at_most_the_range(kind, seed, support, penalties):
-    game, pre, sigma = _case(kind, seed, support)
-    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
+@examples(240)
+@given(_CASES, _PENALTIES)
+def test_optimal_sets_cost_at_most_the_range(case, penalties):
+    game, tree = case[0], expand(*case, penalties)
     for i in (0, 1):
         best = best_precomputation(tree, i)
         assert best.size == 0 or best.size * penalties[i] <= best.utility - best.unprepared + 1e-9
@@ -235,11 +219,10 @@ def _spent(tree, found, i):
     return found.sizes[i] * tree.penalties[i] if found.sizes[i] else 0.0
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(penalties=_PENALTIES, **_CASES)
-def test_equilibria_spend_at_most_the_range(kind, seed, support, penalties):
-    game, pre, sigma = _case(kind, seed, support)
-    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
+@examples(240)
+@given(_CASES, _PENALTIES, SEEDS)
+def test_equilibria_spend_at_most_the_range(case, penalties, seed):
+    game, tree = case[0], expand(*case, penalties)
     nobody = tuple(MetaStrategy(tree, i, np.zeros(tree.num_infosets)) for i in (0, 1))
     rng = np.random.default_rng(seed)
     at_random = np.where(np.isfinite(penalties)[tree.infoset_player], rng.random(tree.num_infosets), 0.0)
@@ -264,9 +247,9 @@ def test_equilibria_spend_at_most_the_range(kind, seed, support, penalties):
                     assert probability < 1e-6 or len(members) <= _range(game) / penalties[i] * _ROUNDING
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
-@given(penalties=_PENALTIES, **_CASES)
-def test_iterations_of_plain_cfr(kind, seed, support, penalties):
+@examples(120)
+@given(_CASES, _PENALTIES)
+def test_iterations_of_plain_cfr(case, penalties):
     # Regret matching's bound, summed over information states: D(I) / sqrt(T) each. Memorizing and stopping at
     # I differ by at most D(I): R, and lambda for I and each that follows it. The paper has |W| / sqrt(T) a
     # player, for R = 1 and without the penalties, which are utilities, too. Updating in turn adds one term
@@ -276,9 +259,8 @@ def test_iterations_of_plain_cfr(kind, seed, support, penalties):
     # Lemma 3's sum s_i, lambda |W_i| is at most R s_i, and none of W_i follows more than T_i, the turns of i.
     # So D sums to R s_i (1 + T_i) at most, and plain CFR needs O(R^2 L^6 / epsilon^2) iterations, whatever
     # |W|, of which Theorem 4 has the square.
-    game, pre, sigma = _case(kind, seed, support)
+    game, tree = case[0], expand(*case, penalties)
     shape, full = _Shape(game), _range(game)
-    tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
     sums = [shape.lemma_3(i) for i in (0, 1)]
     turns = [max(shape.turns[i].values()) for i in (0, 1)]
     largest = [full * sum(s * (1 + t) for s, t in zip(sums, turns, strict=True)), 0.0]

@@ -1,24 +1,26 @@
 """Branch and bound on evaluated stops against Algorithm 1 without it, and against a plain recursion."""
 
+import collections
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from tests.oracles.books import play_value
 from tests.oracles.games import (
-    SUPPORTS,
+    SEEDS,
     expand,
+    penalties,
     policy_pairs,
     random_evaluation,
-    random_menu,
-    random_policy,
     random_tree,
+    settings,
     sides,
 )
-
-_LOW, _HIGH = -1.0, 2.0  # the utilities of `random_tree`; they add up to 1
+from tests.properties import examples
 
 
 def _algorithm_1(game, player, penalty, pre, sigma, evaluate):
@@ -49,25 +51,12 @@ def _algorithm_1(game, player, penalty, pre, sigma, evaluate):
     return walk(game.new_initial_state(), 1.0)
 
 
-def _setting(seed, player):
-    game = random_tree(
-        seed, depth=4 + seed % 3, actions=2 + (seed // 3) % 2, chance=(0.0, 0.2, 0.4)[(seed // 6) % 3]
-    )
-    pre, sigma = policy_pairs(seed, SUPPORTS[seed % 3])
-    penalty = (0.001, 0.01, 0.05, 0.2)[(seed + player) % 4]
-    evaluate = random_evaluation(seed)
-    if seed % 5 == 0:  # as good or as bad as can be
-        return game, pre, sigma, penalty, lambda state: _LOW if evaluate(state) < 0.5 else _HIGH
-    return game, pre, sigma, penalty, evaluate
-
-
-def _expand(setting, player, penalty, truncate, **options):
+def _expand(case, evaluate, player, penalty, truncate="values", **options):
     """Return a tree whose stops are evaluated; the player's own sigma is never asked."""
-    game, pre, sigma, _, evaluate = setting
-    sigma = sides(player, None, sigma[1 - player])
-    penalties = sides(player, penalty, math.inf)
+    game, pre, sigma = case
+    sigma, costs = sides(player, None, sigma[1 - player]), sides(player, penalty, math.inf)
     options = {"leaf_value": evaluate, "stop_value": "evaluate"} | options
-    return expand(game, pre, sigma, penalties, truncate=truncate, **options)
+    return expand(game, pre, sigma, costs, truncate=truncate, **options)
 
 
 def _rows(best):
@@ -84,48 +73,55 @@ def _same(one, two):
         assert row == pytest.approx(second[actions], abs=1e-12)
 
 
-@pytest.mark.parametrize("player", [0, 1])
-def test_nothing_is_lost(player, cases):
-    memorized = fewer = 0
-    for seed in range(cases(80)):
-        setting = _setting(seed, player)
-        game, pre, sigma, penalty, evaluate = setting
+def test_nothing_is_lost():
+    """Nor is it on the tree of smaller penalties."""
+    seen = collections.Counter()
+
+    @examples(240)
+    @given(
+        settings(kind="perfect", depth=6, ties=False),
+        st.booleans(),
+        st.integers(0, 1),
+        st.sampled_from((0.05, 0.01, 0.001, 0.2)),
+        SEEDS,
+    )
+    def holds(case, extreme, player, penalty, seed):
+        at_random = random_evaluation(seed)
+
+        def evaluate(state):  # as good or as bad as can be, or in between
+            value = at_random(state)
+            return value if not extreme else -1.0 if value < 0.5 else 2.0
+
+        game, pre, sigma = case
         value, utility, chosen = _algorithm_1(game, player, penalty, pre, sigma, evaluate)
-        trees = [_expand(setting, player, penalty, truncate) for truncate in ("values", "reach", "none")]
+        trees = [_expand(case, evaluate, player, penalty, cut) for cut in ("values", "reach", "none")]
         books = [best_precomputation(tree, player) for tree in trees]
         for tree, best in zip(trees, books, strict=True):
             tree.check()
-            assert best.value == pytest.approx(value, abs=1e-12)
-            assert best.utility == pytest.approx(utility, abs=1e-12)
+            assert (best.value, best.utility) == pytest.approx((value, utility), abs=1e-12)
             assert _rows(best).keys() == chosen
             assert tree.work["histories"] == tree.num_histories <= tree.work["expanded"]
             _same(best, books[0])
-        asked, histories = [tree.work["leaf_evaluations"] for tree in trees], [t.num_histories for t in trees]
-        assert asked == sorted(asked) and histories == sorted(histories)
-        memorized += books[0].size > 0
-        fewer += asked[0] < asked[1]
-    assert memorized >= cases(20)  # the comparison is not about empty sets
-    assert fewer >= cases(8)  # and the bounds do something
-
-
-@pytest.mark.parametrize("player", [0, 1])
-def test_larger_penalties_on_the_same_tree(player, cases):
-    smaller = 0
-    for seed in range(cases(40)):
-        setting = _setting(seed, player)
-        penalty = setting[3]
-        tree = _expand(setting, player, penalty, "values")
-        for factor in (1.0, 1.5, 4.0, 20.0):
-            fresh = _expand(setting, player, factor * penalty, "values")
-            later = tree.with_penalties(fresh.penalties)
+        asked, sizes = [tree.work["leaf_evaluations"] for tree in trees], [t.num_histories for t in trees]
+        assert asked == sorted(asked) and sizes == sorted(sizes)
+        seen.update(memorized=bool(chosen), fewer=asked[0] < asked[1])
+        for factor in (1.5, 4.0, 20.0):
+            fresh = _expand(case, evaluate, player, factor * penalty)
+            later = trees[0].with_penalties(fresh.penalties)
             _same(best_precomputation(later, player), best_precomputation(fresh, player))
-            smaller += fresh.num_histories < tree.num_histories
-    assert smaller >= cases(20)
+            seen.update(smaller=fresh.num_histories < sizes[0])
+
+    holds()
+    assert min(seen.values()) >= 5  # the comparison is not about empty sets, and the bounds do something
+
+
+def _one_case():
+    return random_tree(8, depth=5), *policy_pairs(8)
 
 
 def test_a_penalty_made_infinite_leaves_the_player_the_same():
     # The opponent's viewpoint was never expanded: its own edges are those of sigma_pre.
-    tree = _expand(_setting(1, 0), 0, 0.01, "values")
+    tree = _expand(_one_case(), random_evaluation(4), 0, 0.01)
     assert tree.num_infosets > 0
     never = tree.with_penalties(math.inf)
     best = best_precomputation(never, 0)
@@ -137,27 +133,21 @@ def test_a_penalty_made_infinite_leaves_the_player_the_same():
 
 def test_the_bounds_know_only_values_that_are_there_at_once():
     # Sampled and exact values come after the expansion: the reach alone decides then.
-    game, pre, sigma, _, _ = _setting(4, 0)
-    sizes = [
-        expand(game, pre, sigma, (0.02, math.inf), stop_value="evaluate", truncate=truncate).num_histories
-        for truncate in ("values", "reach")
-    ]
-    assert sizes[0] == sizes[1]
+    options = {"penalties": (0.02, math.inf), "stop_value": "evaluate"}
+    trees = [expand(*_one_case(), truncate=truncate, **options) for truncate in ("values", "reach")]
+    assert trees[0].num_histories == trees[1].num_histories > 1
 
 
 def test_positions_shared_and_a_batch_evaluation():
-    setting = _setting(8, 0)
-    calls = []
+    case, evaluate, calls = _one_case(), random_evaluation(4), []
 
     class Batch:
         def evaluate_batch(self, states):
-            calls.append([tuple(s.history()) for s in states])
-            return [setting[4](s) for s in states]
+            calls.append([tuple(state.history()) for state in states])
+            return [evaluate(state) for state in states]
 
-    plain, batch, shared = (
-        _expand(setting, 0, 0.01, "values", **options)
-        for options in ({}, {"leaf_value": Batch()}, {"position_key": lambda s: tuple(s.history())})
-    )
+    plain, batch = (_expand(case, how, 0, 0.01) for how in (evaluate, Batch()))
+    shared = _expand(case, evaluate, 0, 0.01, position_key=lambda state: tuple(state.history()))
     for other in (batch, shared):
         _same(best_precomputation(plain, 0), best_precomputation(other, 0))
     asked = [history for call in calls for history in call]
@@ -166,36 +156,33 @@ def test_positions_shared_and_a_batch_evaluation():
     assert len(calls) == len({len(call[0]) for call in calls})  # in one batch
 
 
-@pytest.mark.parametrize("menus", [False, True])
-def test_nothing_is_lost_where_both_prepare(menus, cases):
+def test_nothing_is_lost_where_both_prepare():
     """Exact evaluations: the meta-game has the same value where evaluated stops ended the tree.
 
     Of the entries of a menu sigma plays some as well, and other moves too.
     """
-    smaller = used = 0
-    for seed in range(cases(80)):
-        game = random_tree(seed, depth=4 + seed % 2, actions=2 + menus * (seed % 2), chance=0.2 * (seed % 2))
-        supports = SUPPORTS[seed // 2 % 3], "pure"
-        pre = tuple(
-            random_menu(4 * seed + i) if menus else random_policy(4 * seed + i, supports[i]) for i in (0, 1)
-        )
-        sigma = tuple(random_policy(4 * seed + 2 + i, supports[0] if menus else "full") for i in (0, 1))
-        penalties, trees = ((0.02, 0.03), (0.1, 0.01), (0.05, math.inf))[seed // 6 % 3], []
+    seen = collections.Counter()
+
+    @examples(480)
+    @given(settings(kind="perfect", depth=5, menus=True), penalties())
+    def holds(case, costs):
+        trees = []
         for truncate in ("values", "reach"):
-            seen = []
+            asked = []
 
-            def evaluate(state, sigma=sigma, seen=seen):
-                seen.append(state)
-                return play_value(state, sigma)
+            def evaluate(state, asked=asked):
+                asked.append(state)
+                return play_value(state, case[2])
 
-            trees.append(expand(game, pre, sigma, penalties, leaf_value=evaluate, truncate=truncate))
+            trees.append(expand(*case, costs, leaf_value=evaluate, truncate=truncate))
             trees[-1].check()
-            assert len(seen) == trees[-1].work["leaf_evaluations"]
+            assert len(asked) == trees[-1].work["leaf_evaluations"]
         cut, whole = trees
         assert cut.num_histories <= whole.num_histories
         exact = [meta_sequence_form_lp(tree) for tree in trees]
         assert exact[0].value == pytest.approx(exact[1].value, abs=1e-9)
-        smaller += cut.num_entries < whole.num_entries
-        used += sum(strategy.expected_size for strategy in exact[0].strategies) > 0.5
-    assert smaller >= cases(30)
-    assert used >= cases(20)
+        seen.update(smaller=cut.num_entries < whole.num_entries)
+        seen.update(used=sum(strategy.expected_size for strategy in exact[0].strategies) > 0.5)
+
+    holds()
+    assert min(seen.values()) >= 5

@@ -76,7 +76,7 @@ def test_preparation_on_the_clock_against_all_sets():
     """Best preparation, the meta-game's linear program and its audit form; Lemma 4 is refused."""
     seen = collections.Counter()
 
-    @examples(240)
+    @examples(160)
     @given(settings(kind="perfect", actions=2), st.booleans(), penalties(infinite=False))
     def holds(case, odd, costs):
         base, *policies = case

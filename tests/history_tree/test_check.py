@@ -91,28 +91,29 @@ def test_check_rejects_wrong_types_and_lengths(name, wrong):
         dataclasses.replace(tree, **{name: array}).check()
 
 
-def test_check_rejects_information_states_out_of_order():
-    tree = tree_of("random")
+def _out_of_order(tree):
     one, two = np.flatnonzero(tree.infoset_player == 0)[:2]
     swapped = tree.infoset.copy()
     swapped[tree.infoset == one], swapped[tree.infoset == two] = two, one
-    with pytest.raises(ValueError, match="infoset does not describe a tree"):
-        dataclasses.replace(tree, infoset=swapped).check()
+    return {"infoset": swapped}
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage", "blamed"),
+    [
+        ("random", _out_of_order, "infoset"),
+        ("kuhn", lambda t: {name: getattr(t, name)[:0] for name in ARRAYS} | {"infoset_keys": ()}, "parent"),
+        ("kuhn", lambda t: {"stop_value": "both"}, "stop_value"),
+        ("kuhn", lambda t: {"infoset_keys": ("x",)}, "infoset_keys"),
+    ],
+)
+def test_check_rejects_other_damage(kind, damage, blamed):
+    tree = tree_of(kind)
+    with pytest.raises(ValueError, match=f"{blamed} does not describe a tree"):
+        dataclasses.replace(tree, **damage(tree)).check()
 
 
 def test_check_rejects_stops_that_were_not_evaluated():
     tree = tree_of("evaluated")
     with pytest.raises(ValueError, match="value does not describe a tree"):
         _damaged(tree, "value", int(tree.infoset_history[0]), math.nan).check()
-
-
-def test_check_rejects_other_damage():
-    tree = tree_of("kuhn")
-    with pytest.raises(ValueError, match="parent does not"):
-        dataclasses.replace(
-            tree, **{name: getattr(tree, name)[:0] for name in ARRAYS}, infoset_keys=()
-        ).check()
-    with pytest.raises(ValueError, match="stop_value does not"):
-        dataclasses.replace(tree, stop_value="both").check()
-    with pytest.raises(ValueError, match="infoset_keys does not"):
-        dataclasses.replace(tree, infoset_keys=("x",)).check()

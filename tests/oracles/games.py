@@ -387,6 +387,7 @@ def games(
     chance: bool = True,
     repeated: bool = False,
     uneven: bool = True,
+    subgames: bool = False,
     ties: bool = True,
     **fixed: Any,
 ) -> st.SearchStrategy[pyspiel.Game]:
@@ -402,6 +403,7 @@ def games(
       chance: chance may move.
       repeated: several histories of a game of perfect information may lead to one position.
       uneven: histories of an information state may be of several lengths.
+      subgames: at some turns of a game of imperfect information all see what was done before.
       ties: utilities may be equal.
       fixed: arguments of `random_tree` or `level_game` that are the same for all games.
     """
@@ -421,6 +423,7 @@ def games(
         actions=st.integers(2, actions),
         hidden=st.tuples(st.booleans(), st.booleans()),
         late=st.booleans() if uneven else st.just(False),
+        open=st.booleans() if subgames else st.just(False),
     )
     some, all_of_them = (st.lists(level, min_size=size, max_size=depth) for size in (least, depth))
     imperfect = st.builds(level_game, levels=some | all_of_them, **drawn)
