@@ -11,6 +11,10 @@ from precomp_games import HistoryTree
 from tests.oracles.games import EfgText, expand, policy_pairs, random_tree, uniform
 
 
+def board_of(state):
+    return str(state)
+
+
 def efg(*lines):
     return pyspiel.load_efg_game('EFG 2 R "test" { "one" "two" }\n' + "\n".join(lines) + "\n")
 
