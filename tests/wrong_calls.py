@@ -68,7 +68,11 @@ NO_POLICIES = [
     policy.UniformRandomPolicy,
 ]
 NO_EVALUATIONS = answering(None, math.nan, "1", [0.5])
-NO_ORDERS = [*answering(None, [], 3), lambda key, actions: list(map(float, actions))]
+NO_ORDERS = [
+    *answering(None, [], 3),
+    lambda key, actions: [*actions[1:], "x"],
+    lambda key, actions: list(map(float, actions)),
+]
 
 
 @functools.cache
@@ -142,7 +146,9 @@ def _of_games():
         "network": lambda tensors, masks: masks,
         "factory": Arg(lambda game, seed=0: uniform, lambda: None, lambda game, seed: None),
         "touches": Arg(["seed"], ["file"]),
-        "ClockGame.params": Arg(clock.get_parameters(), {"time_0": 0}, {"game": {"name": 3}}),
+        "ClockGame.params": Arg(
+            clock.get_parameters(), {"time_0": 0}, {"game": {"name": 3}}, {"game": "no_game"}
+        ),
         "make_py_observer.params": {},
         "iig_obs_type": pyspiel.IIGObservationType(perfect_recall=True),
         "ticks": 1,
@@ -229,6 +235,8 @@ def _of_preparation():
         "value_against_components.book": Arg(solvers.best_precomputation(against_several, 0), best),
         "policy.sigma": Arg(random_policy(2), [last] * 3, ("uniform", None)),
         "algorithms.games": 4,
+        "certified_precomputation.sigma": Arg(random_policy(2), (None, last), (last, None), *NO_POLICIES),
+        "construct.v": Arg(0.25, -1.5),
         "confirmed_precomputation.penalty": 0.05,
         "MetaGamePolicy.action_probabilities.state": _moved(meta_game.new_initial_state()),
         "strategies_from_policy.policy": Arg(meta_policy, *NO_POLICIES),
@@ -246,6 +254,12 @@ def _of_preparation():
             evaluated,
             {"penalty_0": "x"},
             {"game": "kuhn_poker"},
+            {"penalty": 1},
+            {"tree_file": 3},
+            {"check_supports": 1},
+            {"sigma": "uniform"},
+            {"penalty_0": -3.0},
+            {"game": {"name": 3}},
             {"tree_file": "t.npz", "penalty_0": 0.3},
         ),
     }
@@ -276,7 +290,7 @@ def _of_correlation():
         decomposed.restrict(0)[0],
     ]
     takes_plans = ("Mediator", "CorrelationPlan.of", "decompose", "finest_subgames")
-    blueprint = Arg(uniform, efce.uniform_blueprint, other_plan)
+    silent = types.SimpleNamespace(entries=lambda *given: None)
     richer = efce.decompose(efce.SequenceGame.of(battleship(1, 2, 2, multiplier=5.0)), public)
     named = {
         "Resolving()": level,
@@ -294,10 +308,10 @@ def _of_correlation():
         "CorrelationPlan.utilities.label": Arg(..., 0),
         "CorrelationPlan.welfare()": refined.plan.welfare,
         "plan_game": Arg(whole, other),
-        "blueprint": blueprint,
+        "blueprint": Arg(uniform, efce.uniform_blueprint, other_plan, silent),
         "policy_blueprint.policies": (policy.TabularPolicy(game),) * 2,
         "floors": Arg((-3.0, -math.inf), (0.0, math.inf), (0.0, "a")),
-        "of_subgames.game": Arg(decomposed, whole),
+        "of_subgames.game": Arg(decomposed, whole, decomposed.restrict(0)[0]),
         "Resolving.name": level.names[0],
         "Resolving.deeper.refined": Arg(refined_first, refined, _refined(two_rounds, jittered, "separate")),
         "Resolving.deeper.public": Arg(further, *answering([1], None)),
@@ -338,6 +352,7 @@ def _of_chess():
     searched = dataclasses.replace(settings, max_plies=2, top_k=1, analyst_limit=limit, opponent_limit=limit)
     policies, without_menu = (preparation_policies(each, analyst) for each in (with_menu, settings))
     tree = play.preparation_tree(dataclasses.replace(settings, max_plies=5), analyst)
+    pawns = dataclasses.replace(settings, fen="4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1")
     states = list(solvers.best_precomputation(tree, 0).states())
     book, made = play.preparation_book(tree, 0, states), play.prepare(searched, two)
     drill = play.Drill(book, ":memory:", seed=1)
@@ -383,7 +398,8 @@ def _of_chess():
         "prior": Arg("uniform", "nonsense"),
         **dict.fromkeys(["file", "read_games.path"], games),
         **dict.fromkeys(["games_policy.player", "read_games.player"], Arg("A", "Nobody")),
-        "paths": Arg([str(mine)], []),
+        "read_repertoire.fen": Arg(chess.STARTING_FEN, "nonsense"),
+        "paths": Arg([str(mine)], [], [None], "\0"),
         # preparations
         **dict.fromkeys(["match.settings", "prepare.settings"], searched),
         "judge_repertoire.settings": with_menu,
@@ -391,13 +407,14 @@ def _of_chess():
         "own": Arg(first, 7),
         "Engines.match.games": Arg(1, 0),
         "match.seed": Arg(1, -1, fine=[[1]]),
+        "prepare.plan": Arg((), (3, 2)),
         "prepare.gap": 0.001,
         "folder": folder(),
         "opponent_temperature_cp": Arg(80.0, [1.0, 0.0], fine=[[80.0]]),  # one opponent, or several
         "opponent_weights": Arg((), [1.0, 2.0], [0.0]),
         "files": Arg(None, fine=...),
         "preparation_tree.policies": without_menu,
-        "preparation_book.tree": tree,
+        "preparation_book.tree": Arg(tree, play.preparation_tree(pawns, analyst)),
         "preparation_book.player": Arg(0, 1),
         "preparation_book.states": states,
         **dict.fromkeys(["control_book.policies", "judge_repertoire.policies"], Arg(policies, without_menu)),
