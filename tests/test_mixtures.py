@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from precomp_games import HistoryTree, MixturePolicy, RolloutValues, make_policy
 from precomp_games.algorithms import (
@@ -18,22 +20,26 @@ from precomp_games.algorithms import (
 )
 from tests.oracles import books
 from tests.oracles.games import (
+    SEEDS,
     SUPPORTS,
     first,
-    random_case,
+    games,
+    kuhn_poker,
+    named_by,
     random_evaluation,
     random_menu,
     random_policy,
     sides,
+    uniform,
 )
+from tests.properties import examples
 
-BOARD = "connect_four(rows=3,columns=3,x_in_row=3)"  # histories transpose
-MOST_SETS = 150
+_MOST_CHOICES = 300
 
 
 @dataclasses.dataclass
 class Case:
-    """A game whose `player` memorizes rows of `pre` or menus, and plays `own` against one of `opponents`."""
+    """A game whose `player` memorizes rows of `pre` or a menu, and plays `own` against one of `opponents`."""
 
     game: Any
     player: int
@@ -49,92 +55,116 @@ class Case:
     def seated(self, other):
         return sides(self.player, self.own, other)
 
-    def tree(self, penalty, mixture=None, **options):
-        return HistoryTree.from_game(
+    def best(self, penalty, opponent=None, **options):
+        tree = HistoryTree.from_game(
             self.game,
             sigma_pre=sides(self.player, self.pre, None),
-            sigma=self.seated(mixture or self.mixture),
+            sigma=self.seated(opponent or self.mixture),
             penalties=sides(self.player, penalty, math.inf),
             **options,
         )
+        return best_precomputation(tree, self.player)
 
-    def best(self, penalty, **options):
-        return best_precomputation(self.tree(penalty, **options), self.player)
+    def choices(self):
+        """Return all choices of what is memorized, unless there are too many of them."""
+        found = books.all_choices(self.game, self.player, self.pre, _MOST_CHOICES)
+        assume(found)
+        return found
 
-    def utilities(self, sets, values=None):
-        """Return the player's utilities, [opponents, sets]; sets may be choices of entries.
+    def chosen(self, found):
+        """Return what a solver chose, as brute force has it."""
+        tree = found.tree
+        names = [
+            books.information_state(self.game, tree.state(s.history), self.player) for s in found.states()
+        ]
+        return dict(zip(names, [tree.memorized_row(s.entry) for s in found.states()], strict=True))
+
+    def utilities(self, choices, values=None):
+        """Return the player's utilities, [opponents, choices], by playing them out against each opponent.
 
         values: what stopping on the spot is worth against each, an evaluation function for each of them.
         """
-        if values is not None:
-            return np.array([self._evaluated(sets, k, values[k]) for k in range(len(values))])
         pairs = [self.seated(other) for other in self.opponents]
-        if isinstance(sets[0], dict):
-            return np.array(
-                [books.own_utilities_of_choices(self.game, self.player, sets, pair) for pair in pairs]
-            )
-        pre = (self.pre, self.pre)
-        return np.array([books.own_utilities(self.game, self.player, sets, pre, pair) for pair in pairs])
+        if values is None:
+            played = [books.own_utilities_of_choices(self.game, self.player, choices, pair) for pair in pairs]
+            return np.array(played)
+        found = [
+            [self._evaluated(c, pair, value) for c in choices]
+            for pair, value in zip(pairs, values, strict=True)
+        ]
+        return np.array(found) if self.player == 0 else self.game.utility_sum() - np.array(found)
 
-    def _evaluated(self, sets, k, value):
-        """Return the value of sets against component k with evaluated stops, from the definition."""
+    def _evaluated(self, chosen, pair, value):
+        """Return the value to player 0 of a choice with evaluated stops, from the definition."""
 
-        def worth(state, chosen):
+        def worth(state):
+            mover = state.current_player()
             if state.is_terminal():
                 return state.returns()[0]
-            mover = state.current_player()
             if mover == self.player:
-                if str(state.history()) not in chosen:
+                name = books.information_state(self.game, state, mover)
+                if name not in chosen:
                     return value(state)
-                row = self.pre(state)
+                row = chosen[name]
             else:
-                row = self.opponents[k](state) if mover >= 0 else dict(state.chance_outcomes())
-            return sum(p * worth(state.child(a), chosen) for a, p in row.items() if p > 0.0)
+                row = pair[mover](state) if mover >= 0 else dict(state.chance_outcomes())
+            return sum(p * worth(state.child(action)) for action, p in row.items() if p > 0.0)
 
-        found = np.array([worth(self.game.new_initial_state(), chosen) for chosen in sets])
-        return found if self.player == 0 else self.game.utility_sum() - found
-
-
-def case(seed):
-    """Perfect information for even seeds, imperfect for odd ones; some opponents never play some moves."""
-    rng = np.random.default_rng([seed, 5])
-    count = int(rng.integers(2, 5))
-    kind, by = ("efg", "infoset") if seed % 2 else ("tree", "history")
-    for depth in (4, 3, 2):
-        game, *_ = random_case(kind, seed, depth=depth + seed % 2)
-        if all(books.all_sets(game, i, MOST_SETS) for i in (0, 1)):
-            break
-    opponents = [random_policy(1000 * seed + k, SUPPORTS[k % 3], by) for k in range(count)]
-    pre, own = random_policy(seed + 1, by=by), random_policy(seed + 2, by=by)
-    return Case(game, seed // 2 % 2, pre, own, opponents, rng.dirichlet(np.ones(count)))
+        return worth(self.game.new_initial_state())
 
 
-def decision_states(game):
+def _case(game, seed, player, supports, menu):
+    by, rng = named_by(game), np.random.default_rng(seed)
+    opponents = [random_policy(seed + k, support, by) for k, support in enumerate(supports)]
+    pre = random_menu(seed, by=by) if menu else random_policy(seed + 10, by=by)
+    return Case(
+        game, player, pre, random_policy(seed + 11, by=by), opponents, rng.dirichlet(np.ones(len(supports)))
+    )
+
+
+def cases(kind="any", menus=True, **size):
+    """Cases; a failure shrinks to player 0, two opponents who play everything, and no menu."""
+    supports = st.lists(st.sampled_from(SUPPORTS), min_size=2, max_size=4)
+    menu = st.booleans() if menus else st.just(False)
+    return st.builds(_case, games(kind, **size), SEEDS, st.sampled_from((0, 1)), supports, menu)
+
+
+def _turns(game):
     return [state for state in books.states(game) if state.current_player() >= 0]
 
 
 # -- the policy ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_posteriors_are_bayes_rule(seed):
-    drawn = case(seed)
-    for player in (0, 1):
-
-        def reaches(state, player=player):
-            """r_k, from the definition."""
-            found, at = np.ones(len(drawn.opponents)), drawn.game.new_initial_state()
+@examples(40)
+@given(cases(menus=False))
+def test_posteriors_are_bayes_rule(case):
+    mixture, by_move = case.mixture, MixturePolicy(case.opponents, case.weights, "move")
+    nested = MixturePolicy(
+        [MixturePolicy(case.opponents[:-1], [1] * (len(case.opponents) - 1)), case.opponents[-1]]
+    )
+    flat = MixturePolicy(case.opponents, nested.weights)
+    assert len(nested.policies) == len(case.opponents) and nested.weights[-1] == 0.5
+    for state in _turns(case.game):
+        mover, row = state.current_player(), mixture.action_probabilities(state)
+        for player in (0, 1):
+            joint, at = np.array(case.weights), case.game.new_initial_state()
             for action in state.history():
                 if at.current_player() == player:
-                    found *= [policy(at).get(action, 0.0) for policy in drawn.opponents]
+                    joint = joint * [policy(at).get(action, 0.0) for policy in case.opponents]
                 at.apply_action(action)
-            return found
-
-        for state in decision_states(drawn.game):
-            joint = drawn.weights * reaches(state)
             if joint.sum() > 0.0:
-                posterior = drawn.mixture.posterior(state, player)
-                assert posterior == pytest.approx(joint / joint.sum(), abs=1e-12)
+                posterior = joint / joint.sum()
+                assert mixture.posterior(state, player) == pytest.approx(posterior, abs=1e-12)
+                if player == mover:
+                    played = [[policy(state).get(action, 0.0) for action in row] for policy in case.opponents]
+                    assert [*row.values()] == pytest.approx(posterior @ played, abs=1e-12)
+        averages = {
+            action: case.weights @ [policy(state)[action] for policy in case.opponents] for action in row
+        }
+        assert by_move.action_probabilities(state) == pytest.approx(averages)
+        assert by_move.posterior(state, 0) == pytest.approx(case.weights)
+        assert nested.action_probabilities(state) == pytest.approx(flat.action_probabilities(state))
 
 
 def test_what_nobody_plays_starts_anew():
@@ -153,113 +183,78 @@ def test_what_nobody_plays_starts_anew():
     assert mixture.posterior(state, 1).tolist() == [1.0, 0.0]  # 0 was the first move left, and then 2
 
 
-def test_states_may_come_in_any_order_and_in_batches():
-    drawn = case(2)
-    states, one, forgetful = decision_states(drawn.game), drawn.mixture, drawn.mixture
-    expected = [one.action_probabilities(state) for state in states]
-    assert drawn.mixture.action_probabilities_batch(states) == expected
-    assert drawn.mixture.action_probabilities_batch(states[::-1])[::-1] == expected
-    for state, row in zip(states, expected, strict=True):
-        forgetful._forget()
-        assert forgetful.action_probabilities(state) == row
-
-
-def test_mixtures_of_mixtures():
-    drawn = case(2)
-    opponents = [*drawn.opponents[:2], random_policy(77)]
-    inner = MixturePolicy(opponents[:2], [1, 3])
-    outer = MixturePolicy([inner, opponents[2]], [4, 6])
-    assert outer.weights == pytest.approx([0.1, 0.3, 0.6])
-    flat = MixturePolicy(opponents, [1, 3, 6])
-    for state in decision_states(drawn.game):
-        assert outer.action_probabilities(state) == pytest.approx(flat.action_probabilities(state))
-
-
-def test_a_draw_at_each_move_is_the_average():
-    drawn = case(4)
-    mixture = MixturePolicy(drawn.opponents, drawn.weights, "move")
-    for state in decision_states(drawn.game):
-        rows = [policy(state) for policy in drawn.opponents]
-        for action, p in mixture.action_probabilities(state).items():
-            assert p == pytest.approx(drawn.weights @ [row[action] for row in rows])
-        assert mixture.posterior(state, 0) == pytest.approx(drawn.weights)
-
-
 def test_specs():
-    game = pyspiel.load_game("leduc_poker")
-    spec = "mixture(a=random(seed=1),b=noisy(policy=uniform,epsilon=0.5),weights=of(a=0.75,b=0.25))"
-    state = game.new_initial_state()
-    for action in (0, 1, 1, 1, 2):
-        state.apply_action(action)
-    parts = [make_policy(game, name) for name in ("random(seed=1)", "uniform")]
-    expected = MixturePolicy(parts, [3, 1]).action_probabilities(state)
-    assert make_policy(game, spec).action_probabilities(state) == pytest.approx(expected)
-    by_move = make_policy(game, "mixture(a=random(seed=1),b=uniform,per=move)")
-    row = parts[0].action_probabilities(state)
-    assert by_move.action_probabilities(state) == pytest.approx({a: row[a] / 2 + 0.25 for a in row})
-    for wrong, words in (
+    game = kuhn_poker()
+    spec = "mixture(a=random(seed=1),b=uniform,weights=of(a=0.75,b=0.25))"
+    expected = MixturePolicy([make_policy(game, "random(seed=1)"), make_policy(game, "uniform")], [3, 1])
+    for state in _turns(game):
+        row = expected.action_probabilities(state)
+        assert make_policy(game, spec).action_probabilities(state) == pytest.approx(row)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
         ("mixture(a=uniform,weights=of(b=1))", r"equal or of\(a=1\), with a number for each"),
         ("mixture(a=uniform,b=uniform,weights=by(a=1,b=1))", r"equal or of\(a=1,b=1\)"),
         ("mixture(a=none)", "expected policies to be a sequence"),
         ("mixture(per=day)", 'expected per to be one of "game", "move"'),
         ("mixture(a=mixture,per=move)", "expected components .* to depend on no history"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            make_policy(game, wrong)
+    ],
+)
+def test_wrong_specs(spec, words):
+    with pytest.raises(ValueError, match=words):
+        make_policy(kuhn_poker(), spec)
 
 
 # -- trees --------------------------------------------------------------------------------------------
 
 
-def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(cases):
+@examples(100)
+@given(cases(depth=3), st.sampled_from((0.1, 0.02, 0.001)))
+def test_every_choice_is_worth_what_it_is_where_chance_draws_the_opponent(case, penalty):
     """Played out with the mixture as a policy; and the best one of them is what the tree finds."""
-    for seed in range(cases(100)):
-        drawn = case(seed)
-        game, player = drawn.game, drawn.player
-        sets = books.all_sets(game, player)
-        explicit = drawn.weights @ drawn.utilities(sets)
-        pair = drawn.seated(drawn.mixture.action_probabilities)
-        behavioral = books.own_utilities(game, player, sets, (drawn.pre, drawn.pre), pair)
-        assert behavioral == pytest.approx(explicit, abs=1e-12), seed
-        penalty = float(10.0 ** -(1 + seed % 3))
-        best = (explicit - penalty * np.array(list(map(len, sets)))).max()
-        found = drawn.best(penalty)
-        assert found.value == pytest.approx(best, abs=1e-9), seed
-        chosen = frozenset(
-            books.information_state(game, found.tree.state(state.history), player) for state in found.states()
-        )
-        each = value_against_components(found)
-        assert each == pytest.approx(drawn.utilities([chosen])[:, 0], abs=1e-9), seed
-        assert drawn.weights @ each == pytest.approx(found.utility, abs=1e-9), seed
+    choices = case.choices()
+    explicit = case.weights @ case.utilities(choices)
+    pair = case.seated(case.mixture.action_probabilities)
+    behavioral = books.own_utilities_of_choices(case.game, case.player, choices, pair)
+    assert behavioral == pytest.approx(explicit, abs=1e-12)
+    found = case.best(penalty)
+    assert found.value == pytest.approx(max(explicit - penalty * np.array(list(map(len, choices)))), abs=1e-9)
+    each = value_against_components(found)
+    assert each == pytest.approx(case.utilities([case.chosen(found)])[:, 0], abs=1e-9)
+    assert case.weights @ each == pytest.approx(found.utility, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_menus(seed):
-    drawn = case(2 * seed)
-    drawn.pre = random_menu(seed)
-    choices = books.all_choices(drawn.game, drawn.player, drawn.pre, 3000)
-    assert choices
+@examples(60)
+@given(cases("perfect", depth=3), st.sampled_from(("none", "reach", "values")))
+def test_a_leaf_value_for_each_component(case, truncate):
+    """Stopping is evaluated on the spot, and worth what it is against whom chance has drawn."""
+    choices, values = case.choices(), [random_evaluation(k) for k in range(len(case.opponents))]
     sizes = np.array(list(map(len, choices)))
-    found = drawn.best(0.02)
-    best = (drawn.weights @ drawn.utilities(choices) - 0.02 * sizes).max()
-    assert found.value == pytest.approx(best, abs=1e-9)
-    rows = {str(found.tree.actions(s.history)): found.tree.memorized_row(s.entry) for s in found.states()}
-    assert value_against_components(found) == pytest.approx(drawn.utilities([rows])[:, 0], abs=1e-9)
+    found = case.best(0.02, leaf_value=values, stop_value="evaluate", truncate=truncate)
+    explicit = case.weights @ case.utilities(choices, values)
+    assert found.value == pytest.approx(max(explicit - 0.02 * sizes), abs=1e-9)
+    each = case.utilities([case.chosen(found)], values)[:, 0]
+    assert value_against_components(found) == pytest.approx(each, abs=1e-9)
+
+
+@examples(40)
+@given(cases("perfect", menus=False), SEEDS)
+def test_certified_searches_agree_with_the_tree(case, seed):
+    given, value = (case.game, case.pre, case.seated(case.mixture)), random_evaluation(seed)
+    found = best_first_precomputation(*given, 0.01, case.player, value, gap=0.0)
+    evaluated = case.best(0.01, leaf_value=value, stop_value="evaluate")
+    assert found.lower == pytest.approx(evaluated.value, abs=1e-9)
+    sampled = certified_precomputation(*given, 0.05, case.player, epsilon=0.3, seed=seed)
+    assert sampled.lower - 1e-9 <= case.best(0.05).value <= sampled.upper + 1e-9
 
 
 class Transposing:
-    """Policies and values of a board game by the board alone, and how often each board is asked about."""
+    """Policies and values of a board game by the board alone, and about which boards they were asked."""
 
     def __init__(self, seed):
-        self.seed, self.asked = seed, []
-
-    def row(self, state):
-        rng = np.random.default_rng([self.seed, *str(state).encode()])
-        legal = state.legal_actions()
-        odds = rng.dirichlet(np.full(len(legal), 0.4))
-        if len(legal) > 1 and rng.random() < 0.3:  # some moves are never played
-            odds[rng.integers(len(legal))] = 0.0
-        return dict(zip(legal, (odds / odds.sum()).tolist(), strict=True))
+        self.row, self.seed, self.asked = random_policy(seed, "partial", "position"), seed, []
 
     def action_probabilities_batch(self, states):
         self.asked += [str(state) for state in states]
@@ -268,6 +263,13 @@ class Transposing:
     def evaluate_batch(self, states):
         self.asked += [str(state) for state in states]
         return [float(np.random.default_rng([self.seed, *str(s).encode()]).uniform(-1, 1)) for s in states]
+
+
+def _on_board(player=0):
+    """Return a case in which histories transpose."""
+    game = pyspiel.load_game("connect_four(rows=3,columns=3,x_in_row=3)")
+    opponents = [Transposing(10 + k) for k in range(3)]
+    return Case(game, player, Transposing(1), Transposing(2), opponents, np.array([1, 2, 3]) / 6)
 
 
 def _evaluated(leaf_value, **more):
@@ -284,24 +286,21 @@ VALUED = {
 }
 
 
-@pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("how", VALUED)
-def test_histories_that_transpose_are_mixed_by_their_own_posteriors(player, how):
-    weights = np.array([1, 2, 3]) / 6
-    opponents, given = [Transposing(10 + k) for k in range(3)], VALUED[how]()
-    board = Case(pyspiel.load_game(BOARD), player, Transposing(1), Transposing(2), opponents, weights)
-    one = board.best(0.003, position_key=str, **given)
+def test_histories_that_transpose_are_mixed_by_their_own_posteriors(how):
+    case, options = _on_board(list(VALUED).index(how) % 2), VALUED[how]()
+    one = case.best(0.003, position_key=str, **options)
     if how not in ("exact", "two kinds"):  # whose leaves are played on from, level by level
-        values = given["leaf_value"]
-        for asked in [*opponents, *(values if isinstance(values, list) else [values])]:
+        values = options["leaf_value"]
+        for asked in [*case.opponents, *(values if isinstance(values, list) else [values])]:
             assert len(asked.asked) - len(set(asked.asked)) <= 40  # spot checks of the key ask again
-    other = board.best(0.003, **VALUED[how]())
+    other = case.best(0.003, **VALUED[how]())
     shared, apart = one.tree, other.tree
     assert shared.num_positions < (1.0 if how == "cut by values" else 0.8) * shared.num_histories
     for name in ("parent", "action", "infoset", "sigma", "sigma_pre", "value"):
         assert getattr(shared, name) == pytest.approx(getattr(apart, name), abs=1e-12, nan_ok=True)
     positions = {}
-    for h in np.flatnonzero(shared.player == 1 - player):
+    for h in np.flatnonzero(shared.player == 1 - case.player):
         row = tuple(np.round(shared.sigma[shared.children(h)], 9))
         positions.setdefault(shared.position[h], set()).add(row)
     # Equal positions, played differently.
@@ -309,89 +308,75 @@ def test_histories_that_transpose_are_mixed_by_their_own_posteriors(player, how)
     assert one.value == pytest.approx(other.value, abs=1e-12)
     each = value_against_components(one)
     assert each == pytest.approx(value_against_components(other), abs=1e-12)
-    assert weights @ each == pytest.approx(one.utility, abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_leaf_value_for_each_component(seed):
-    """Stopping is evaluated on the spot, and worth what it is against whom chance has drawn."""
-    drawn = case(2 * seed)
-    values = [random_evaluation(k) for k in range(len(drawn.opponents))]
-    sets = books.all_sets(drawn.game, drawn.player)
-    brute = max(drawn.weights @ drawn.utilities(sets, values) - 0.02 * np.array(list(map(len, sets))))
-    for truncate in ("none", "reach", "values"):
-        found = drawn.best(0.02, **_evaluated(values, truncate=truncate))
-        assert found.value == pytest.approx(brute, abs=1e-9), truncate
-        chosen = frozenset(str(list(state.actions)) for state in found.states())
-        each = drawn.utilities([chosen], values)[:, 0]
-        assert value_against_components(found) == pytest.approx(each, abs=1e-9), truncate
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_certified_searches_agree_with_the_tree(seed):
-    drawn, value = case(2 * seed), random_evaluation(seed)
-    given = drawn.game, drawn.pre, drawn.seated(drawn.mixture)
-    found = best_first_precomputation(*given, 0.01, drawn.player, value, gap=0.0)
-    assert found.lower == pytest.approx(drawn.best(0.01, **_evaluated(value)).value, abs=1e-9)
-    sampled = certified_precomputation(*given, 0.05, drawn.player, epsilon=0.3, seed=seed)
-    assert sampled.lower - 1e-9 <= drawn.best(0.05).value <= sampled.upper + 1e-9
+    assert case.weights @ each == pytest.approx(one.utility, abs=1e-12)
 
 
 def test_certified_searches_do_not_share_what_a_mixture_plays():
-    game = pyspiel.load_game(BOARD)
-    mixture = MixturePolicy([Transposing(10 + k) for k in range(3)], [1, 2, 3], position_key=str)
-    arguments = (game, Transposing(1), (None, mixture), 0.003, 0, Transposing(50))
-    shared = best_first_precomputation(*arguments, gap=0.0, position_key=str)
-    apart = best_first_precomputation(*arguments, gap=0.0)
-    board = Case(game, 0, Transposing(1), None, [], None)
-    exact = board.best(0.003, mixture=mixture, **_evaluated(Transposing(50)))
-    assert shared.lower == pytest.approx(apart.lower, abs=1e-12)
-    assert shared.lower == pytest.approx(exact.value, abs=1e-12)
+    case = _on_board()
+    mixture = MixturePolicy(case.opponents, case.weights, position_key=str)
+    arguments = (case.game, case.pre, (None, mixture), 0.003, 0, Transposing(50))
+    exact = case.best(0.003, mixture, **_evaluated(Transposing(50))).value
+    for more in ({}, {"position_key": str}):
+        found = best_first_precomputation(*arguments, gap=0.0, **more)
+        assert found.lower == pytest.approx(exact, abs=1e-12)
+
+
+def _of_kuhn():
+    parts = [make_policy(kuhn_poker(), spec) for spec in ("random", "uniform")]
+    own = make_policy(kuhn_poker(), "random(seed=7)")
+    return Case(kuhn_poker(), 0, uniform, own, parts, np.array([0.25, 0.75]))
 
 
 def test_rollouts_of_each_component():
-    drawn = case(2)
-    found = drawn.best(0.01, leaf_value=RolloutValues(games=20_000))
-    assert found.utility == pytest.approx(drawn.best(0.01).utility, abs=0.05)
-    assert drawn.weights @ value_against_components(found) == pytest.approx(found.utility, abs=1e-12)
+    case = _of_kuhn()
+    found = case.best(1.0, leaf_value=RolloutValues(games=20_000))
+    assert found.utility == pytest.approx(case.best(1.0).utility, abs=0.05)
+    assert case.weights @ value_against_components(found) == pytest.approx(found.utility, abs=1e-12)
 
 
-def test_who_memorizes_is_no_mixture():
-    game = pyspiel.load_game("kuhn_poker")
-    mixture, plain = make_policy(game, "mixture(a=uniform,b=cfr(iterations=3))"), make_policy(game, "uniform")
-    refused = r"from_game\(\): expected sigma\[0\] to be no mixture .* memorizes: what it has by heart"
-    for sigma, penalties in ((mixture, 0.1), ((mixture, plain), (0.1, math.inf)), (mixture, (0.1, math.inf))):
-        with pytest.raises(ValueError, match=refused):
-            HistoryTree.from_game(game, sigma_pre=plain, sigma=sigma, penalties=penalties)
-    with pytest.raises(ValueError, match=r"expected sigma_pre\[0\] to be no mixture"):
-        HistoryTree.from_game(game, sigma_pre=mixture, sigma=plain, penalties=0.1)
-    with pytest.raises(ValueError, match="at most one player"):
-        HistoryTree.from_game(game, sigma_pre=plain, sigma=mixture, penalties=math.inf)
-    by_move = make_policy(game, "mixture(a=uniform,b=cfr(iterations=3),per=move)")
-    HistoryTree.from_game(game, sigma_pre=by_move, sigma=by_move, penalties=0.1)
-    board = pyspiel.load_game("tic_tac_toe")
-    mixture = make_policy(board, "mixture(a=uniform,b=random)")
-    for pre, sigma in ((plain, (mixture, plain)), (mixture, (plain, plain))):
-        with pytest.raises(ValueError, match=r"best_first_precomputation\(\): expected sigma.*no mixture"):
-            best_first_precomputation(board, pre, sigma, 0.1, 0, lambda state: 0.0)
+def test_mixtures_travel():
+    best = _of_kuhn().best(0.01)
+    assert value_against_components(pickle.loads(pickle.dumps(best))) == pytest.approx(
+        value_against_components(best)
+    )
 
 
 def test_trees_without_components():
-    drawn = case(2)
+    case = _of_kuhn()
     with pytest.raises(ValueError, match="expected one leaf_value, or one for each of"):
-        drawn.tree(0.1, leaf_value=["exact"])
-    plain = drawn.best(0.1, mixture=drawn.opponents[0])
+        case.best(0.1, leaf_value=["exact"])
+    plain = case.best(0.1, case.opponents[0])
     assert plain.tree.mixture is None
     with pytest.raises(ValueError, match="expected a tree whose opponent is a MixturePolicy"):
         value_against_components(plain)
 
 
-def test_mixtures_travel():
-    game = pyspiel.load_game("kuhn_poker")
-    mixture = make_policy(game, "mixture(a=uniform,b=random)")
-    state = game.new_initial_state().child(0).child(1)
-    row = mixture.action_probabilities(state)
-    assert pickle.loads(pickle.dumps(mixture)).action_probabilities(state) == row
-    best = Case(game, 0, *mixture.policies, [], None).best(0.01, mixture=mixture)
-    found = pickle.loads(pickle.dumps(best))
-    assert value_against_components(found) == pytest.approx(value_against_components(best))
+_MIXED = make_policy(kuhn_poker(), "mixture(a=uniform,b=cfr(iterations=3))")
+
+
+@pytest.mark.parametrize(
+    ("pre", "sigma", "penalties", "words"),
+    [
+        (uniform, _MIXED, 0.1, r"from_game\(\): expected sigma\[0\] to be no mixture .* memorizes"),
+        (uniform, (_MIXED, uniform), (0.1, math.inf), r"expected sigma\[0\] to be no mixture"),
+        (uniform, _MIXED, (0.1, math.inf), r"expected sigma\[0\] to be no mixture"),
+        (_MIXED, uniform, 0.1, r"expected sigma_pre\[0\] to be no mixture"),
+        (uniform, _MIXED, math.inf, "at most one player"),
+    ],
+)
+def test_who_memorizes_is_no_mixture(pre, sigma, penalties, words):
+    with pytest.raises(ValueError, match=words):
+        HistoryTree.from_game(kuhn_poker(), sigma_pre=pre, sigma=sigma, penalties=penalties)
+
+
+def test_who_memorizes_may_be_drawn_at_each_move():
+    mixed = make_policy(kuhn_poker(), "mixture(a=uniform,b=cfr(iterations=3),per=move)")
+    HistoryTree.from_game(kuhn_poker(), sigma_pre=mixed, sigma=mixed, penalties=0.1)
+
+
+@pytest.mark.parametrize("mixed", ["pre", "sigma"])
+def test_who_memorizes_in_a_search_is_no_mixture(mixed):
+    board = pyspiel.load_game("tic_tac_toe")
+    given = {"pre": uniform, "sigma": uniform} | {mixed: make_policy(board, "mixture(a=uniform,b=random)")}
+    with pytest.raises(ValueError, match=r"best_first_precomputation\(\): expected sigma.*no mixture"):
+        best_first_precomputation(board, given["pre"], (given["sigma"], uniform), 0.1, 0, lambda state: 0.0)
