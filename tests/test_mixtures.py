@@ -1,14 +1,12 @@
 """Mixtures of opponents against brute force: a chance move that nobody sees draws the opponent."""
 
-import dataclasses
 import math
 import pickle
-from typing import Any
 
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from precomp_games import HistoryTree, MixturePolicy, RolloutValues, make_policy
@@ -20,116 +18,35 @@ from precomp_games.algorithms import (
 )
 from tests.oracles import books
 from tests.oracles.games import (
-    SEEDS,
     SUPPORTS,
     first,
-    games,
     kuhn_poker,
     named_by,
     random_evaluation,
-    random_menu,
     random_policy,
     sides,
     uniform,
 )
+from tests.oracles.preparation import Preparation, Sets, named, preparations
 from tests.properties import examples
 
-_MOST_CHOICES = 300
+_WEIGHTS = [1, 3, 6, 2]
+_PREPARED = preparations(depth=3, most=300)
+_DRAWN = st.lists(st.sampled_from(SUPPORTS), min_size=2, max_size=4)  # the opponents' supports
 
 
-@dataclasses.dataclass
-class Case:
-    """A game whose `player` memorizes rows of `pre` or a menu, and plays `own` against one of `opponents`."""
-
-    game: Any
-    player: int
-    pre: Any
-    own: Any
-    opponents: list[Any]
-    weights: Any
-
-    @property
-    def mixture(self):
-        return MixturePolicy(self.opponents, self.weights)
-
-    def seated(self, other):
-        return sides(self.player, self.own, other)
-
-    def best(self, penalty, opponent=None, **options):
-        tree = HistoryTree.from_game(
-            self.game,
-            sigma_pre=sides(self.player, self.pre, None),
-            sigma=self.seated(opponent or self.mixture),
-            penalties=sides(self.player, penalty, math.inf),
-            **options,
-        )
-        return best_precomputation(tree, self.player)
-
-    def choices(self):
-        """Return all choices of what is memorized, unless there are too many of them."""
-        found = books.all_choices(self.game, self.player, self.pre, _MOST_CHOICES)
-        assume(found)
-        return found
-
-    def chosen(self, found):
-        """Return what a solver chose, as brute force has it."""
-        tree = found.tree
-        names = [
-            books.information_state(self.game, tree.state(s.history), self.player) for s in found.states()
-        ]
-        return dict(zip(names, [tree.memorized_row(s.entry) for s in found.states()], strict=True))
-
-    def utilities(self, choices, values=None):
-        """Return the player's utilities, [opponents, choices], by playing them out against each opponent.
-
-        values: what stopping on the spot is worth against each, an evaluation function for each of them.
-        """
-        pairs = [self.seated(other) for other in self.opponents]
-        if values is None:
-            played = [books.own_utilities_of_choices(self.game, self.player, choices, pair) for pair in pairs]
-            return np.array(played)
-        found = [
-            [self._evaluated(c, pair, value) for c in choices]
-            for pair, value in zip(pairs, values, strict=True)
-        ]
-        return np.array(found) if self.player == 0 else self.game.utility_sum() - np.array(found)
-
-    def _evaluated(self, chosen, pair, value):
-        """Return the value to player 0 of a choice with evaluated stops, from the definition."""
-
-        def worth(state):
-            mover = state.current_player()
-            if state.is_terminal():
-                return state.returns()[0]
-            if mover == self.player:
-                name = books.information_state(self.game, state, mover)
-                if name not in chosen:
-                    return value(state)
-                row = chosen[name]
-            else:
-                row = pair[mover](state) if mover >= 0 else dict(state.chance_outcomes())
-            return sum(p * worth(state.child(action)) for action, p in row.items() if p > 0.0)
-
-        return worth(self.game.new_initial_state())
+def opponents_of(prepared, supports):
+    """Return opponents of a player who prepares, and their mixture."""
+    by = named_by(prepared.game)
+    opponents = [random_policy(prepared.seed + k, support, by) for k, support in enumerate(supports)]
+    return opponents, MixturePolicy(opponents, _WEIGHTS[: len(opponents)])
 
 
-def _case(game, seed, player, supports, menu):
-    by, rng = named_by(game), np.random.default_rng(seed)
-    opponents = [random_policy(seed + k, support, by) for k, support in enumerate(supports)]
-    pre = random_menu(seed, by=by) if menu else random_policy(seed + 10, by=by)
-    return Case(
-        game, player, pre, random_policy(seed + 11, by=by), opponents, rng.dirichlet(np.ones(len(supports)))
-    )
+def best_of(prepared, penalty, **options):
+    return best_precomputation(prepared.tree(penalty, **options), prepared.player)
 
 
-def cases(kind="any", menus=True, **size):
-    """Cases; a failure shrinks to player 0, two opponents who play everything, and no menu."""
-    supports = st.lists(st.sampled_from(SUPPORTS), min_size=2, max_size=4)
-    menu = st.booleans() if menus else st.just(False)
-    return st.builds(_case, games(kind, **size), SEEDS, st.sampled_from((0, 1)), supports, menu)
-
-
-def _turns(game):
+def turns(game):
     return [state for state in books.states(game) if state.current_player() >= 0]
 
 
@@ -137,34 +54,32 @@ def _turns(game):
 
 
 @examples(40)
-@given(cases(menus=False))
-def test_posteriors_are_bayes_rule(case):
-    mixture, by_move = case.mixture, MixturePolicy(case.opponents, case.weights, "move")
+@given(preparations(fewest=0), _DRAWN)
+def test_posteriors_are_bayes_rule(prepared, supports):
+    opponents, mixture = opponents_of(prepared, supports)
+    weights = mixture.weights
+    by_move = MixturePolicy(opponents, weights, "move")
     nested = MixturePolicy(
-        [MixturePolicy(case.opponents[:-1], [1] * (len(case.opponents) - 1)), case.opponents[-1]]
+        [MixturePolicy(opponents[:-1], weights[:-1]), opponents[-1]], [sum(weights[:-1]), weights[-1]]
     )
-    flat = MixturePolicy(case.opponents, nested.weights)
-    assert len(nested.policies) == len(case.opponents) and nested.weights[-1] == 0.5
-    for state in _turns(case.game):
-        mover, row = state.current_player(), mixture.action_probabilities(state)
+    assert nested.weights == pytest.approx(weights)
+    for state in turns(prepared.game):
+        row = mixture.action_probabilities(state)
+        assert nested.action_probabilities(state) == pytest.approx(row)
+        played = np.array([[policy(state).get(action, 0.0) for action in row] for policy in opponents])
+        assert [*by_move.action_probabilities(state).values()] == pytest.approx(weights @ played)
+        assert by_move.posterior(state, 0) == pytest.approx(weights)
         for player in (0, 1):
-            joint, at = np.array(case.weights), case.game.new_initial_state()
+            joint, at = weights.copy(), prepared.game.new_initial_state()
             for action in state.history():
                 if at.current_player() == player:
-                    joint = joint * [policy(at).get(action, 0.0) for policy in case.opponents]
+                    joint *= [policy(at).get(action, 0.0) for policy in opponents]
                 at.apply_action(action)
             if joint.sum() > 0.0:
                 posterior = joint / joint.sum()
                 assert mixture.posterior(state, player) == pytest.approx(posterior, abs=1e-12)
-                if player == mover:
-                    played = [[policy(state).get(action, 0.0) for action in row] for policy in case.opponents]
+                if player == state.current_player():
                     assert [*row.values()] == pytest.approx(posterior @ played, abs=1e-12)
-        averages = {
-            action: case.weights @ [policy(state)[action] for policy in case.opponents] for action in row
-        }
-        assert by_move.action_probabilities(state) == pytest.approx(averages)
-        assert by_move.posterior(state, 0) == pytest.approx(case.weights)
-        assert nested.action_probabilities(state) == pytest.approx(flat.action_probabilities(state))
 
 
 def test_what_nobody_plays_starts_anew():
@@ -187,7 +102,7 @@ def test_specs():
     game = kuhn_poker()
     spec = "mixture(a=random(seed=1),b=uniform,weights=of(a=0.75,b=0.25))"
     expected = MixturePolicy([make_policy(game, "random(seed=1)"), make_policy(game, "uniform")], [3, 1])
-    for state in _turns(game):
+    for state in turns(game):
         row = expected.action_probabilities(state)
         assert make_policy(game, spec).action_probabilities(state) == pytest.approx(row)
 
@@ -211,43 +126,67 @@ def test_wrong_specs(spec, words):
 
 
 @examples(100)
-@given(cases(depth=3), st.sampled_from((0.1, 0.02, 0.001)))
-def test_every_choice_is_worth_what_it_is_where_chance_draws_the_opponent(case, penalty):
+@given(_PREPARED, _DRAWN, st.sampled_from((0.1, 0.02, 0.001)))
+def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(prepared, supports, penalty):
     """Played out with the mixture as a policy; and the best one of them is what the tree finds."""
-    choices = case.choices()
-    explicit = case.weights @ case.utilities(choices)
-    pair = case.seated(case.mixture.action_probabilities)
-    behavioral = books.own_utilities_of_choices(case.game, case.player, choices, pair)
-    assert behavioral == pytest.approx(explicit, abs=1e-12)
-    found = case.best(penalty)
-    assert found.value == pytest.approx(max(explicit - penalty * np.array(list(map(len, choices)))), abs=1e-9)
+    opponents, mixture = opponents_of(prepared, supports)
+    apart = [prepared.against(policy) for policy in opponents]
+    explicit = mixture.weights @ [each.utilities for each in apart]
+    assert prepared.against(mixture.action_probabilities).utilities == pytest.approx(explicit, abs=1e-12)
+    found = best_of(prepared.against(mixture), penalty)
+    assert found.value == pytest.approx(
+        Sets(list(map(len, prepared.choices)), explicit).value(penalty), abs=1e-9
+    )
     each = value_against_components(found)
-    assert each == pytest.approx(case.utilities([case.chosen(found)])[:, 0], abs=1e-9)
-    assert case.weights @ each == pytest.approx(found.utility, abs=1e-9)
+    worth = [one.worth(found.tree, found.memorization_set) for one in apart]
+    assert each == pytest.approx(worth, abs=1e-9)
+    assert mixture.weights @ each == pytest.approx(found.utility, abs=1e-9)
+
+
+def _evaluated(prepared, policy, value):
+    """Return the player's utilities of its sets by the definition, if stops are evaluated."""
+
+    def worth(state, chosen):
+        mover = state.current_player()
+        if state.is_terminal():
+            return state.returns()[0]
+        name = books.information_state(prepared.game, state, mover) if mover == prepared.player else ""
+        if mover == prepared.player and name not in chosen:
+            return value(state)
+        row = chosen.get(name) or (policy(state) if mover >= 0 else dict(state.chance_outcomes()))
+        return sum(p * worth(state.child(action), chosen) for action, p in row.items() if p > 0.0)
+
+    found = np.array([worth(prepared.game.new_initial_state(), chosen) for chosen in prepared.choices])
+    return found if prepared.player == 0 else prepared.game.utility_sum() - found
 
 
 @examples(60)
-@given(cases("perfect", depth=3), st.sampled_from(("none", "reach", "values")))
-def test_a_leaf_value_for_each_component(case, truncate):
+@given(preparations("perfect", depth=3, most=300), _DRAWN, st.sampled_from(("none", "reach", "values")))
+def test_a_leaf_value_for_each_component(prepared, supports, truncate):
     """Stopping is evaluated on the spot, and worth what it is against whom chance has drawn."""
-    choices, values = case.choices(), [random_evaluation(k) for k in range(len(case.opponents))]
-    sizes = np.array(list(map(len, choices)))
-    found = case.best(0.02, leaf_value=values, stop_value="evaluate", truncate=truncate)
-    explicit = case.weights @ case.utilities(choices, values)
-    assert found.value == pytest.approx(max(explicit - 0.02 * sizes), abs=1e-9)
-    each = case.utilities([case.chosen(found)], values)[:, 0]
-    assert value_against_components(found) == pytest.approx(each, abs=1e-9)
+    opponents, mixture = opponents_of(prepared, supports)
+    values = [random_evaluation(k) for k in range(len(opponents))]
+    apart = np.array([_evaluated(prepared, *each) for each in zip(opponents, values, strict=True)])
+    found = best_of(
+        prepared.against(mixture), 0.02, leaf_value=values, stop_value="evaluate", truncate=truncate
+    )
+    sets = Sets(list(map(len, prepared.choices)), mixture.weights @ apart)
+    assert found.value == pytest.approx(sets.value(0.02), abs=1e-9)
+    names = list(prepared.by_name)
+    chosen = names.index(named(found.tree, prepared.player, found.memorization_set))
+    assert value_against_components(found) == pytest.approx(apart[:, chosen], abs=1e-9)
 
 
 @examples(40)
-@given(cases("perfect", menus=False), SEEDS)
-def test_certified_searches_agree_with_the_tree(case, seed):
-    given, value = (case.game, case.pre, case.seated(case.mixture)), random_evaluation(seed)
-    found = best_first_precomputation(*given, 0.01, case.player, value, gap=0.0)
-    evaluated = case.best(0.01, leaf_value=value, stop_value="evaluate")
+@given(preparations("perfect", menu=False), _DRAWN)
+def test_certified_searches_agree_with_the_tree(prepared, supports):
+    mixed = prepared.against(opponents_of(prepared, supports)[1])
+    given, value = (mixed.game, mixed.pre, mixed.sigma), random_evaluation(prepared.seed)
+    found = best_first_precomputation(*given, 0.01, mixed.player, value, gap=0.0)
+    evaluated = best_of(mixed, 0.01, leaf_value=value, stop_value="evaluate")
     assert found.lower == pytest.approx(evaluated.value, abs=1e-9)
-    sampled = certified_precomputation(*given, 0.05, case.player, epsilon=0.3, seed=seed)
-    assert sampled.lower - 1e-9 <= case.best(0.05).value <= sampled.upper + 1e-9
+    sampled = certified_precomputation(*given, 0.05, mixed.player, epsilon=0.3, seed=mixed.seed)
+    assert sampled.lower - 1e-9 <= best_of(mixed, 0.05).value <= sampled.upper + 1e-9
 
 
 class Transposing:
@@ -265,22 +204,21 @@ class Transposing:
         return [float(np.random.default_rng([self.seed, *str(s).encode()]).uniform(-1, 1)) for s in states]
 
 
-def _on_board(player=0):
-    """Return a case in which histories transpose."""
+def on_board(opponent, player=0):
+    """Return what a player prepares in a game in which histories transpose."""
     game = pyspiel.load_game("connect_four(rows=3,columns=3,x_in_row=3)")
-    opponents = [Transposing(10 + k) for k in range(3)]
-    return Case(game, player, Transposing(1), Transposing(2), opponents, np.array([1, 2, 3]) / 6)
+    return Preparation(game, player, (Transposing(1),) * 2, sides(player, Transposing(2), opponent), 0, 0)
 
 
-def _evaluated(leaf_value, **more):
+def _stops(leaf_value, **more):
     return {"leaf_value": leaf_value, "stop_value": "evaluate"} | more
 
 
 VALUED = {
     "exact": lambda: {},
-    "one evaluation": lambda: _evaluated(Transposing(50)),
-    "an evaluation for each": lambda: _evaluated([Transposing(50 + k) for k in range(3)]),
-    "cut by values": lambda: _evaluated([Transposing(50 + k) for k in range(3)], truncate="values"),
+    "one evaluation": lambda: _stops(Transposing(50)),
+    "an evaluation for each": lambda: _stops([Transposing(50 + k) for k in range(3)]),
+    "cut by values": lambda: _stops([Transposing(50 + k) for k in range(3)], truncate="values"),
     "evaluated leaves": lambda: {"leaf_value": [Transposing(50 + k) for k in range(3)]},
     "two kinds": lambda: {"leaf_value": ["exact", Transposing(51), "exact"]},
 }
@@ -288,19 +226,20 @@ VALUED = {
 
 @pytest.mark.parametrize("how", VALUED)
 def test_histories_that_transpose_are_mixed_by_their_own_posteriors(how):
-    case, options = _on_board(list(VALUED).index(how) % 2), VALUED[how]()
-    one = case.best(0.003, position_key=str, **options)
+    options, opponents = VALUED[how](), [Transposing(10 + k) for k in range(3)]
+    mixed = on_board(MixturePolicy(opponents, [1, 2, 3]), list(VALUED).index(how) % 2)
+    one = best_of(mixed, 0.003, position_key=str, **options)
     if how not in ("exact", "two kinds"):  # whose leaves are played on from, level by level
         values = options["leaf_value"]
-        for asked in [*case.opponents, *(values if isinstance(values, list) else [values])]:
+        for asked in [*opponents, *(values if isinstance(values, list) else [values])]:
             assert len(asked.asked) - len(set(asked.asked)) <= 40  # spot checks of the key ask again
-    other = case.best(0.003, **VALUED[how]())
+    other = best_of(mixed, 0.003, **VALUED[how]())
     shared, apart = one.tree, other.tree
     assert shared.num_positions < (1.0 if how == "cut by values" else 0.8) * shared.num_histories
     for name in ("parent", "action", "infoset", "sigma", "sigma_pre", "value"):
         assert getattr(shared, name) == pytest.approx(getattr(apart, name), abs=1e-12, nan_ok=True)
     positions = {}
-    for h in np.flatnonzero(shared.player == 1 - case.player):
+    for h in np.flatnonzero(shared.player == 1 - mixed.player):
         row = tuple(np.round(shared.sigma[shared.children(h)], 9))
         positions.setdefault(shared.position[h], set()).add(row)
     # Equal positions, played differently.
@@ -308,44 +247,41 @@ def test_histories_that_transpose_are_mixed_by_their_own_posteriors(how):
     assert one.value == pytest.approx(other.value, abs=1e-12)
     each = value_against_components(one)
     assert each == pytest.approx(value_against_components(other), abs=1e-12)
-    assert case.weights @ each == pytest.approx(one.utility, abs=1e-12)
+    assert np.array([1, 2, 3]) / 6 @ each == pytest.approx(one.utility, abs=1e-12)
 
 
 def test_certified_searches_do_not_share_what_a_mixture_plays():
-    case = _on_board()
-    mixture = MixturePolicy(case.opponents, case.weights, position_key=str)
-    arguments = (case.game, case.pre, (None, mixture), 0.003, 0, Transposing(50))
-    exact = case.best(0.003, mixture, **_evaluated(Transposing(50))).value
+    mixture = MixturePolicy([Transposing(10 + k) for k in range(3)], [1, 2, 3], position_key=str)
+    mixed = on_board(mixture)
+    arguments = (mixed.game, mixed.pre, mixed.sigma, 0.003, 0, Transposing(50))
+    exact = best_of(mixed, 0.003, **_stops(Transposing(50))).value
     for more in ({}, {"position_key": str}):
         found = best_first_precomputation(*arguments, gap=0.0, **more)
         assert found.lower == pytest.approx(exact, abs=1e-12)
 
 
-def _of_kuhn():
-    parts = [make_policy(kuhn_poker(), spec) for spec in ("random", "uniform")]
-    own = make_policy(kuhn_poker(), "random(seed=7)")
-    return Case(kuhn_poker(), 0, uniform, own, parts, np.array([0.25, 0.75]))
+def of_kuhn(spec):
+    own, opponent = (make_policy(kuhn_poker(), each) for each in ("random(seed=7)", spec))
+    return Preparation(kuhn_poker(), 0, (uniform, None), (own, opponent), 0, 0)
 
 
 def test_rollouts_of_each_component():
-    case = _of_kuhn()
-    found = case.best(1.0, leaf_value=RolloutValues(games=20_000))
-    assert found.utility == pytest.approx(case.best(1.0).utility, abs=0.05)
-    assert case.weights @ value_against_components(found) == pytest.approx(found.utility, abs=1e-12)
+    mixed = of_kuhn("mixture(a=random,b=uniform,weights=of(a=1,b=3))")
+    found = best_of(mixed, 1.0, leaf_value=RolloutValues(games=20_000))
+    assert found.utility == pytest.approx(best_of(mixed, 1.0).utility, abs=0.05)
+    assert [0.25, 0.75] @ value_against_components(found) == pytest.approx(found.utility, abs=1e-12)
 
 
 def test_mixtures_travel():
-    best = _of_kuhn().best(0.01)
-    assert value_against_components(pickle.loads(pickle.dumps(best))) == pytest.approx(
-        value_against_components(best)
-    )
+    best = best_of(of_kuhn("mixture(a=random,b=uniform)"), 0.01)
+    each = value_against_components(pickle.loads(pickle.dumps(best)))
+    assert each == pytest.approx(value_against_components(best))
 
 
 def test_trees_without_components():
-    case = _of_kuhn()
     with pytest.raises(ValueError, match="expected one leaf_value, or one for each of"):
-        case.best(0.1, leaf_value=["exact"])
-    plain = case.best(0.1, case.opponents[0])
+        best_of(of_kuhn("mixture(a=random,b=uniform)"), 0.1, leaf_value=["exact"])
+    plain = best_of(of_kuhn("uniform"), 0.1)
     assert plain.tree.mixture is None
     with pytest.raises(ValueError, match="expected a tree whose opponent is a MixturePolicy"):
         value_against_components(plain)
