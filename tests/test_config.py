@@ -11,7 +11,7 @@ from precomp_games._support.memory import default_memory
 from precomp_games.algorithms import best_first_precomputation, certified_precomputation, efce, solve
 from precomp_games.chess import read_games
 from tests.oracles.games import random_policy, random_tree, uniform
-from tests.oracles.treeplex import battleship
+from tests.oracles.efce import battleship
 from tests.shown import shown
 
 

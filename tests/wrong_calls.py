@@ -34,8 +34,8 @@ from precomp_games.chess.model.model import preparation_policies
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.dask_clusters import cluster_address
+from tests.oracles.efce import battleship, sheriff
 from tests.oracles.games import first, last, random_policy, random_tree
-from tests.oracles.treeplex import battleship, sheriff
 
 _PARTS = ("", ".algorithms", ".algorithms.efce", ".algorithms.lookahead", ".algorithms.search", ".chess")
 FACES = [f"precomp_games{part}" for part in _PARTS]

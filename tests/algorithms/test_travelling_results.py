@@ -38,12 +38,6 @@ def _tree(kind, game_string):
     return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=sigma, penalties=(1e-5, 2e-5))
 
 
-@pytest.fixture(scope="module", params=["uniform", "named", "without"])
-def tree(request):
-    made = _tree(request.param, "kuhn_poker")
-    return dataclasses.replace(made, policies=(None, None)) if request.param == "without" else made
-
-
 def _same(one, two):
     """Return whether two results are equal, arrays and trees included."""
     if isinstance(one, HistoryTree):
@@ -65,70 +59,65 @@ def _again(thing):
     return pickle.loads(pickle.dumps(thing))
 
 
-def _rows(policy, states):
-    return [policy.action_probabilities(state) for state in states]
+def _assert_rows_come_back(policy, states):
+    assert states
+    again = _again(policy)
+    for state in states:
+        assert again.action_probabilities(state) == policy.action_probabilities(state)
 
 
-def test_results(tree):
-    found = meta_equilibrium(tree, iterations=50)
+@pytest.mark.parametrize("kind", ["uniform", "named", "without"])
+def test_results_come_back_with_their_policies(kind):
+    tree = _tree(kind, "kuhn_poker")
+    if kind == "without":
+        tree = dataclasses.replace(tree, policies=(None, None))
+    found, best = meta_equilibrium(tree, iterations=50), best_precomputation(tree, 0)
     for result in (
         found,
         meta_sequence_form_lp(tree),
         meta_exploitability(tree, found.strategies),
-        best_precomputation(tree, 0),
+        best,
         best_precomputation(tree, 1, budget=2, opponent=found.strategies[0]),
         memory_frontier(tree, 0),
         memory_frontier(tree, 0).at(0.01),
         MetaStrategy.of_set(tree, 0, []),
-        next(best_precomputation(tree, 0).states()),
+        next(best.states()),
     ):
         assert _same(result, _again(result)), result
-
-
-def test_entropy_bounds():
-    bounds = EntropyBounds(_tree("uniform", "connect_four(rows=3,columns=3,x_in_row=3)"), 0)
-    assert _same(bounds.best_bound(0.05), _again(bounds).best_bound(0.05))
-    assert _same(bounds.lines(0.5), _again(bounds).lines(0.5))
-
-
-def test_a_strategy_is_whole_and_small(tree):
-    strategy = meta_equilibrium(tree, iterations=50).strategies[0]
-    size = len(pickle.dumps(strategy))
-    plan = strategy.realization_plan()  # its passes over the tree are not pickled
-    assert len(pickle.dumps(strategy)) <= size + 1000
+    own = [tree.state(state.history) for state in best.states()]
+    _assert_rows_come_back(best.policy(), [state for state in own if state.current_player() == 0])
+    for strategy in found.strategies:
+        size = len(pickle.dumps(strategy))
+        plan = strategy.realization_plan()  # its passes over the tree are not pickled
+        assert len(pickle.dumps(strategy)) <= size + 1000
+        own = np.flatnonzero((tree.infoset >= 0) & (tree.player == strategy.player))
+        _assert_rows_come_back(strategy.policy(), [tree.state(h) for h in own if plan[tree.infoset[h]] > 0.0])
+    policy = MetaGamePolicy(MetaPrecomputationGame(tree), found.strategies)
+    _assert_rows_come_back(policy, [policy.game.new_initial_state().child(1).child(0)])
+    strategy, rival = found.strategies[0], MetaStrategy.of_set(tree, 1, [])
     again = _again(strategy)
-    assert again.realization_plan().tolist() == plan.tolist() and not again.memorize.flags.writeable
-    rival = MetaStrategy.of_set(tree, 1, [])
+    assert (again.realization_plan() == strategy.realization_plan()).all()
+    assert not again.memorize.flags.writeable
     assert meta_exploitability(tree, (again, rival)) == meta_exploitability(tree, (strategy, rival))
 
 
-def test_policies(tree):
-    found = meta_equilibrium(tree, iterations=50)
-    best = best_precomputation(tree, 0)
-    book = [tree.state(state.history) for state in best.states()]
-    cases = [(best.policy(), [state for state in book if state.current_player() == 0])]
-    for strategy in found.strategies:
-        own = np.flatnonzero((tree.infoset >= 0) & (tree.player == strategy.player))
-        states = [tree.state(h) for h in own if strategy.realization_plan()[tree.infoset[h]] > 0.0]
-        cases.append((strategy.policy(), states))
-    policy = MetaGamePolicy(MetaPrecomputationGame(tree), found.strategies)
-    cases.append((policy, [policy.game.new_initial_state().child(1).child(0)]))
-    for policy, states in cases:
-        assert states
-        assert _rows(_again(policy), states) == _rows(policy, states)
+def test_entropy_bounds_come_back():
+    bounds = EntropyBounds(_tree("uniform", "connect_four(rows=3,columns=3,x_in_row=3)"), 0)
+    again = _again(bounds)
+    assert _same(bounds.best_bound(0.05), again.best_bound(0.05))
+    assert _same(bounds.lines(0.5), _again(bounds.lines(0.5)))
 
 
 @pytest.mark.parametrize("kind", ["uniform", "named"])
 @pytest.mark.parametrize("way", ["rollouts", "evaluations"])
-def test_certified(kind, way):
+def test_certified_results_come_back(kind, way):
     game = pyspiel.load_game("tic_tac_toe")
     pre, sigma = _policies(kind, game)
     if way == "rollouts":
         found = certified_precomputation(game, pre, sigma, 0.05, 0, epsilon=0.5)
     else:
         found = best_first_precomputation(game, pre, sigma, 0.05, 0, lambda state: 0.0, position_key=str)
-    again = _again(found)
+    again, start = _again(found), game.new_initial_state()
     assert _same(found, again)
-    states = [game.new_initial_state()]
-    assert _rows(again.policy(), states) == _rows(found.policy(), states)
-    assert _rows(_again(found.policy()), states) == _rows(found.policy(), states)
+    assert again.policy().action_probabilities(start) == found.policy().action_probabilities(start)
+    _assert_rows_come_back(found.policy(), [start])

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.triggers import Deviations, deviation_values, following_values
-from tests.oracles.games import EfgText
-from tests.oracles.treeplex import all_refined, blueprint, random_subgames, resolving, stitched
+from tests.oracles.efce import all_refined, blueprint, random_subgames, resolving, stitched
+from tests.oracles.games import SEEDS, EfgText
+from tests.properties import examples
 
 
 class Trunk:
@@ -106,46 +108,42 @@ def shares(trunk, gains):
     return slack, rows, upper, target
 
 
-@pytest.mark.parametrize("chance", [None, "public"])
 @pytest.mark.parametrize("kind", ["separate", "aggregate"])
-def test_every_inequality_of_the_proof_holds(kind, chance):
+@examples(64)
+@given(random_subgames() | random_subgames("public"), SEEDS)
+def test_every_inequality_of_the_proof_holds(kind, subgames, seed):
     """At every trunk node, for both players; and bounds are those of an oracle that knows no arrays."""
-    compared, cases = 0, set()
-    for seed, whole in random_subgames(4 if chance is None else 8, chance):
-        start = blueprint(seed, 0.9)
-        level = resolving(whole, start, kind)
-        plan = efce.stitch(whole, start, all_refined(level))
-        before = efce.CorrelationPlan.of(plan.game, start)
-        for player in (0, 1):
-            old, new = Trunk(before, player, kind), Trunk(plan, player, kind)
-            gains, after = (efce.exploitability(p).delta[player] for p in (before, plan))
-            slack, rows, upper, target = shares(old, gains)
-            for s in old.inside:
-                assert new.v[s] >= old.v[s] - slack[s] - 1e-7
-                for name, members in old.children(s).items():
-                    assert new.child(s, members) >= old.child(s, members) - rows[name] - 1e-7
-                    for trigger in target:
-                        if (trigger, name) in upper:
-                            assert new.child(s, members, trigger) <= upper[trigger, name] + 1e-7
-                            compared += 1
-            for s, most in target.items():
-                assert new.v[s] + after[s] <= most + 1e-7
-                assert after[s] <= max(0.0, gains[s]) + 1e-7
-                cases.add(bool(gains[s] > 0))
-                assert gains[s] > 0 or new.v[s] >= most - 1e-7
-            finite = sorted(
-                old.child(s, m) - rows[c]
-                for s in old.inside
-                for c, m in old.children(s).items()
-                if c[0] != "set" and rows[c] < np.inf
-            )
-            sides = [level.bounds(name).players[player] for name in level.names]
-            lower = np.concatenate([side.lower for side in sides])
-            np.testing.assert_allclose(sorted(lower[np.isfinite(lower)]), finite, atol=1e-12)
-            caps = np.concatenate([side.upper for side in sides])
-            theirs = sorted(most for (_, name), most in upper.items() if name[0] != "set")
-            np.testing.assert_allclose(sorted(caps[np.isfinite(caps)]), theirs, atol=1e-12)
-    assert compared > 30 and cases == {False, True}
+    whole, start = subgames[0], blueprint(seed, 0.9)
+    level = resolving(whole, start, kind)
+    plan = efce.stitch(whole, start, all_refined(level))
+    before = efce.CorrelationPlan.of(plan.game, start)
+    for player in (0, 1):
+        old, new = Trunk(before, player, kind), Trunk(plan, player, kind)
+        gains, after = (efce.exploitability(p).delta[player] for p in (before, plan))
+        slack, rows, upper, target = shares(old, gains)
+        for s in old.inside:
+            assert new.v[s] >= old.v[s] - slack[s] - 1e-7
+            for name, members in old.children(s).items():
+                assert new.child(s, members) >= old.child(s, members) - rows[name] - 1e-7
+                for trigger in target:
+                    if (trigger, name) in upper:
+                        assert new.child(s, members, trigger) <= upper[trigger, name] + 1e-7
+        for s, most in target.items():
+            assert new.v[s] + after[s] <= most + 1e-7
+            assert after[s] <= max(0.0, gains[s]) + 1e-7
+            assert gains[s] > 0 or new.v[s] >= most - 1e-7
+        finite = sorted(
+            old.child(s, m) - rows[c]
+            for s in old.inside
+            for c, m in old.children(s).items()
+            if c[0] != "set" and rows[c] < np.inf
+        )
+        sides = [level.bounds(name).players[player] for name in level.names]
+        lower = np.concatenate([side.lower for side in sides])
+        np.testing.assert_allclose(sorted(lower[np.isfinite(lower)]), finite, atol=1e-12)
+        caps = np.concatenate([side.upper for side in sides])
+        theirs = sorted(most for (_, name), most in upper.items() if name[0] != "set")
+        np.testing.assert_allclose(sorted(caps[np.isfinite(caps)]), theirs, atol=1e-12)
 
 
 def six_heads():

@@ -1,8 +1,10 @@
 """Monte Carlo tree search: converges, has logarithmic regret on bandits, and reproduces from its seed."""
 
+import dataclasses
 import hashlib
 import math
 import time
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -18,8 +20,6 @@ from precomp_games.algorithms.search import (
 from precomp_games.algorithms.search.mcts import RandomRollouts
 from tests.oracles.games import EfgText, random_tree, sides
 from tests.oracles.graphs import after, random_game, without_time
-
-# -- it finds what is best ---------------------------------------------------------------------------
 
 # (game, moves so far, moves until the win, the only move that wins within 9, simulations enough for it)
 ONE_WINNING_MOVE = [
@@ -52,72 +52,74 @@ def test_finds_the_only_winning_move(game_string, moves, distance, best, simulat
         assert found.scores[best] == max(found.scores.values()) > 0.0
 
 
-class PlainMCTS:
-    """The slides' loop over dictionaries keyed by history, with the same random numbers."""
+@dataclasses.dataclass
+class Node:
+    """A node of the slides' tree; `total` is player 0's utility, and `children` are in order of creation."""
 
-    def __init__(self, root, c, evaluator, seed):
-        self.root, self.c, self.evaluator = root, c, evaluator
-        digest = hashlib.blake2b(repr((seed, root.current_player(), str(root))).encode(), digest_size=16)
-        self.stream = int.from_bytes(digest.digest()[:8], "little")
-        self.visits: dict[tuple[int, ...], int] = {(): 0}
-        self.total: dict[tuple[int, ...], float] = {(): 0.0}
-        self.untried: dict[tuple[int, ...], list[int]] = {(): list(root.legal_actions())}
+    state: Any
+    visits: int = 0
+    total: float = 0.0
+    children: dict = dataclasses.field(default_factory=dict)
 
-    def draw(self):
-        self.stream = (self.stream + 0x9E3779B97F4A7C15) % 2**64
-        z = self.stream
+    def __post_init__(self):
+        self.untried = list(self.state.legal_actions())
+
+
+def plain_mcts(root, simulations, c, evaluator, seed):
+    """Return the root of the slides' tree, grown with the same random numbers."""
+    digest = hashlib.blake2b(repr((seed, root.current_player(), str(root))).encode(), digest_size=16)
+    stream = int.from_bytes(digest.digest()[:8], "little")
+
+    def draw():
+        nonlocal stream
+        z = stream = (stream + 0x9E3779B97F4A7C15) % 2**64
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
         return ((z ^ (z >> 31)) >> 11) / 2**53
 
-    def uct(self, parent, child, player):
-        mean = self.total[child] / self.visits[child]
-        width = math.sqrt(math.log(self.visits[parent] + 1) / (self.visits[child] + 1))
-        return (mean if player == 0 else -mean) + self.c * width
+    def chosen(node):
+        if node.state.is_chance_node():
+            left = draw()
+            for outcome, probability in node.state.chance_outcomes():
+                left -= probability
+                if left < 0.0:
+                    break
+            return outcome
+        if node.untried:
+            k = int(draw() * len(node.untried))
+            # The first untried one takes the place of the one tried.
+            action, node.untried[k] = node.untried[k], node.untried[0]
+            del node.untried[0]
+            return action
+        sign = 1.0 if node.state.current_player() == 0 else -1.0
 
-    def simulate(self):
-        state, path = self.root.clone(), [()]
-        while True:
-            here = path[-1]
-            if state.is_terminal():
+        def uct(child):
+            width = math.sqrt(math.log(node.visits + 1) / (child.visits + 1))
+            return sign * child.total / child.visits + c * width
+
+        return max(node.children, key=lambda action: uct(node.children[action]))
+
+    top = Node(root)
+    for _ in range(simulations):
+        path = [top]
+        while not path[-1].state.is_terminal():
+            here, action = path[-1], chosen(path[-1])
+            new = action not in here.children
+            if new:
+                here.children[action] = Node(here.state.child(action))
+            path.append(here.children[action])
+            if new:
                 break
-            if state.is_chance_node():
-                draw = self.draw()
-                for outcome, probability in state.chance_outcomes():
-                    action = outcome
-                    draw -= probability
-                    if draw < 0.0:
-                        break
-            elif self.untried[here]:
-                untried = self.untried[here]
-                k = int(self.draw() * len(untried))
-                # The first untried one takes the place of the one tried.
-                action, untried[k] = untried[k], untried[0]
-                del untried[0]
-            else:
-                action = max(
-                    self.tried[here], key=lambda a: self.uct(here, (*here, a), state.current_player())
-                )
-            child = (*here, action)
-            state.apply_action(action)
-            path.append(child)
-            if child not in self.visits:
-                self.visits[child], self.total[child] = 0, 0.0
-                self.untried[child] = list(state.legal_actions())
-                break
-        value = state.returns()[0] if state.is_terminal() else self.evaluator(state)
+        end = path[-1].state
+        value = end.returns()[0] if end.is_terminal() else evaluator(end)
         for node in path:
-            self.visits[node] += 1
-            self.total[node] += value
+            node.visits += 1
+            node.total += value
+    return top
 
-    @property
-    def tried(self):
-        """{node: the actions whose children are there, in order of creation}."""
-        found = {}
-        for node in self.visits:
-            if node:
-                found.setdefault(node[:-1], []).append(node[-1])
-        return found
+
+def size(node):
+    return 1 + sum(map(size, node.children.values()))
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.3])
@@ -126,53 +128,38 @@ def test_against_a_plain_implementation(chance):
         random = random_game(seed, levels=6, chance=chance, ties=seed % 2 == 0, utility_sum=float(seed % 3))
         root = random.game.new_initial_state()
         c = (0.7, 0.0, 1000.0)[seed % 3]
-        plain = PlainMCTS(root, c, random.evaluator, seed)
-        for _ in range(200):
-            plain.simulate()
+        plain = plain_mcts(root, 200, c, random.evaluator, seed)
         found = mcts(root, SimulationBudget(200), c=c, seed=seed, evaluator=random.evaluator)
-        assert found.nodes == len(plain.visits)
-        assert found.visits == {a: plain.visits.get((a,), 0) for a in root.legal_actions()}
-        mean = plain.total[()] / 200
+        assert found.nodes == size(plain)
+        visits = {action: child.visits for action, child in plain.children.items()}
+        assert found.visits == dict.fromkeys(root.legal_actions(), 0) | visits
+        mean = plain.total / 200
         own = mean if found.player == 0 else random.game.utility_sum() - mean
         assert found.value == pytest.approx(own, abs=1e-12)
 
 
-# -- bandits -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("means", [(0.5, 0.25), (0.6, 0.2, 0.4), (0.9, 0.6, 0.5, 0.3)])
+def test_regret_of_a_bandit_grows_as_log_n(means, player):
+    """One choice among arms that pay 1 with a known probability, and 0 otherwise; means of 20 seeds.
 
-
-def bandit(means, player):
-    """One choice among arms that pay 1 with a known probability, and 0 otherwise."""
+    delta = sqrt(ln t / N) is c = 1 for rewards in [0, 1]. An arm of gap d is played until 2 delta < d, that is
+    4 ln n / d^2 times, and a constant more: regret is at most the sum of 4 ln n / d + O(1).
+    """
     text = EfgText()
     text.move(player + 1, 1, range(len(means)))
     for mean in means:
         text.chance({"win": mean, "lose": 1 - mean})
         for won in (1, 0):
             text.leaf(*sides(player, won, 1 - won))
-    return text.game().new_initial_state()
-
-
-def regret(root, means, simulations):
-    """Return the regret of playing worse arms, on average over seeds."""
-    total = 0.0
-    for seed in range(20):
-        visits = mcts(root, SimulationBudget(simulations), c=1.0, seed=seed).visits
-        total += sum((max(means) - mean) * visits[k] for k, mean in zip(sorted(visits), means, strict=True))
-    return total / 20
-
-
-@pytest.mark.parametrize("player", [0, 1])
-@pytest.mark.parametrize("means", [(0.5, 0.25), (0.6, 0.2, 0.4), (0.9, 0.6, 0.5, 0.3)])
-def test_regret_grows_as_log_n(means, player):
-    # delta = sqrt(ln t / N) is c = 1 for rewards in [0, 1]. An arm of gap d is played until 2 delta < d, that
-    # is 4 ln n / d^2 times, and a constant more: regret is at most the sum of 4 ln n / d + O(1).
-    counts = [1_000, 4_000, 16_000, 64_000]
-    seen = [regret(bandit(means, player), means, n) for n in counts]
-    gaps = [max(means) - mean for mean in means if mean < max(means)]
-    for n, total in zip(counts, seen, strict=True):
-        assert total <= sum(4.0 * math.log(n) / gap + 4.0 * gap for gap in gaps)
+    root, gaps, regrets = text.game().new_initial_state(), max(means) - np.array(means), []
+    for n in (1_000, 4_000, 16_000, 64_000):
+        found = [mcts(root, SimulationBudget(n), c=1.0, seed=seed).visits for seed in range(20)]
+        regrets.append(np.mean([gaps @ [visits[arm] for arm in sorted(visits)] for visits in found]))
+        assert regrets[-1] <= sum(4.0 * math.log(n) / gap + 4.0 * gap for gap in gaps if gap > 0.0)
     # A straight line in log n: every factor of 4 adds about the same. (Linear growth would add four times as
     # much, sqrt(n) twice as much.)
-    added = np.diff(seen)
+    added = np.diff(regrets)
     assert (added > 0.0).all()
     assert added.max() < 1.7 * added.min()
 
@@ -186,10 +173,8 @@ def test_regret_grows_as_log_n(means, player):
 )
 def test_rollouts_are_uniform(game_string, moves):
     state = after(game_string, moves)
-    game = state.get_game()
-    cpp = RandomRollouts(game, 1)
+    cpp, python = (RandomRollouts(state.get_game(), seed) for seed in (1, 2))
     assert cpp.search is not None
-    python = RandomRollouts(game, 2)
     python.search = None
     before = str(state), state.history()
     means = [np.mean([play(state) for _ in range(5_000)]) for play in (cpp, python)]
@@ -217,23 +202,20 @@ def test_rollouts_of_python_games():
 
 
 @pytest.mark.parametrize(
-    "game_string", ["connect_four", "pig(winscore=20)", "breakthrough(rows=5,columns=5)"]
+    ("game_string", "moves", "transposed"),
+    [
+        ("connect_four", [3, 2, 4], [4, 2, 3]),
+        ("pig(winscore=20)", [], []),
+        ("breakthrough(rows=5,columns=5)", [], []),
+    ],
 )
-def test_reproducible_from_a_seed(game_string):
-    state = after(game_string, [])
-    first, second, other = (
-        mcts(state, SimulationBudget(2_000), seed=seed, evaluator=None) for seed in (7, 7, 8)
+def test_reproducible_from_a_seed_and_the_position(game_string, moves, transposed):
+    state, same = after(game_string, moves), after(game_string, transposed)
+    first, again, other = (
+        without_time(mcts(start, SimulationBudget(1_000), seed=seed))
+        for start, seed in ((state, 7), (same, 7), (state, 8))
     )
-    assert without_time(first) == without_time(second) != without_time(other)
-    # Streams derive from the position, however it was reached.
-    assert without_time(mcts(state.clone(), SimulationBudget(2_000), seed=7)) == without_time(first)
-
-
-def test_streams_derive_from_the_position():
-    one, two = after("connect_four", [3, 2, 4]), after("connect_four", [4, 2, 3])
-    assert one.history() != two.history()
-    results = [mcts(state, SimulationBudget(500), seed=1) for state in (one, two)]
-    assert without_time(results[0]) == without_time(results[1])
+    assert first == again != other
 
 
 def test_budgets():
@@ -249,8 +231,3 @@ def test_budgets():
     # A tree that is finished leaves nothing to do but to play in it, which still takes time.
     over = mcts(after("tic_tac_toe", [0, 3, 1, 4, 5, 8, 6]), SimulationBudget(seconds=0.1))
     assert over.stopped == "seconds" and over.nodes <= 7 and over.simulations > 4096
-
-
-def test_a_search_has_a_limit():
-    with pytest.raises(ValueError, match="expected a limit, simulations or seconds, got none"):
-        SimulationBudget()

@@ -22,9 +22,10 @@ from precomp_games.algorithms.search import (
 )
 from precomp_games.policies.specs import policy_names
 from tests.oracles.games import expand, random_tree
-from tests.oracles.graphs import Oracle
+from tests.oracles.graphs import Oracle, after
 
 TIC_TAC_TOE = pyspiel.load_game("tic_tac_toe")
+START = TIC_TAC_TOE.new_initial_state()
 SPECS = [
     "minimax(depth=2)",
     "alpha_beta(depth=4)",
@@ -56,8 +57,7 @@ GAMES = ["tic_tac_toe", "connect_four(rows=4,columns=4)", "pig(winscore=8)", "he
 
 @pytest.mark.parametrize("game_string", GAMES)
 def test_specs_make_policies(game_string):
-    python = game_string == "python"
-    game = random_tree(5, chance=0.3) if python else pyspiel.load_game(game_string)
+    game = random_tree(5, chance=0.3) if game_string == "python" else pyspiel.load_game(game_string)
     for spec in SPECS:
         policies = [make_policy(game, spec) for _ in range(2)]
         for state in states(game, 5):
@@ -77,31 +77,24 @@ def test_names_are_listed():
 
 
 @pytest.mark.parametrize("name", ["minimax", "alpha_beta", "pvs"])
-def test_policies_play_the_best_move(name):
+def test_policies_play_the_best_move_or_by_softmax(name):
     oracle = Oracle(known_of(TIC_TAC_TOE).evaluator, str)
     policy = make_policy(TIC_TAC_TOE, f"{name}(depth=3)")
+    soft = {
+        t: make_policy(TIC_TAC_TOE, f"softmax(policy={name}(depth=3),temperature={t})") for t in (0.05, 5.0)
+    }
     for state in states(TIC_TAC_TOE, 30):
         scores = oracle.scores(state, 3)
         (played,) = [a for a, p in policy.action_probabilities(state).items() if p]
         assert scores[played] == max(scores.values())
         assert policy.scores(state) == scores
         assert policy.scores(state.clone()) == scores  # remembered
-
-
-def test_softmax_of_exact_scores():
-    evaluator = known_of(TIC_TAC_TOE).evaluator
-    oracle = Oracle(evaluator, str)
-    for temperature in (0.05, 0.5, 5.0):
-        policy = make_policy(TIC_TAC_TOE, f"softmax(policy=pvs(depth=2),temperature={temperature})")
-        for state in states(TIC_TAC_TOE, 20, seed=1):
-            scores = oracle.scores(state, 2)
-            total = sum(math.exp(score / temperature) for score in scores.values())
-            row = policy.action_probabilities(state)
-            for action, score in scores.items():
-                assert row[action] == pytest.approx(math.exp(score / temperature) / total, abs=1e-12)
-    cold = make_policy(TIC_TAC_TOE, "softmax(policy=pvs(depth=2),temperature=1e-9)")
-    state = TIC_TAC_TOE.new_initial_state()
-    assert max(cold.action_probabilities(state).values()) == pytest.approx(1.0)
+        for temperature, mixed in soft.items():
+            weights = {action: math.exp(score / temperature) for action, score in scores.items()}
+            expected = {action: weight / sum(weights.values()) for action, weight in weights.items()}
+            assert mixed.action_probabilities(state) == pytest.approx(expected, abs=1e-12)
+    cold = make_policy(TIC_TAC_TOE, f"softmax(policy={name}(depth=2),temperature=1e-9)")
+    assert max(cold.action_probabilities(START).values()) == pytest.approx(1.0)
 
 
 def test_answers_are_kept_by_position():
@@ -113,59 +106,60 @@ def test_answers_are_kept_by_position():
 
     policy = SearchPolicy(TIC_TAC_TOE, search, position_key=str)
     for line in ([0, 1, 2], [2, 1, 0], [0, 1, 2]):
-        state = TIC_TAC_TOE.new_initial_state()
-        for action in line:
-            state.apply_action(action)
-        policy.action_probabilities(state)
+        policy.action_probabilities(after("tic_tac_toe", line))
     assert len(asked) == 1
     forgetful = SearchPolicy(TIC_TAC_TOE, search)
     for _ in range(2):
-        forgetful.action_probabilities(TIC_TAC_TOE.new_initial_state())
+        forgetful.action_probabilities(START)
     assert len(asked) == 3
 
 
-def test_injected_functions():
+def test_searches_take_functions():
     search = functools.partial(
         alpha_beta, budget=SearchBudget(depth=1), evaluator=lambda state: -abs(state.history()[-1] - 7)
     )
     policy = SearchPolicy(TIC_TAC_TOE, search, scored=functools.partial(search, all_scores=True))
-    row = policy.action_probabilities(TIC_TAC_TOE.new_initial_state())
-    assert row[7] == 1.0
-    scores = policy.scores(TIC_TAC_TOE.new_initial_state())
-    assert scores == {a: -abs(a - 7) for a in range(9)}
+    assert policy.action_probabilities(START)[7] == 1.0
+    assert policy.scores(START) == {a: -abs(a - 7) for a in range(9)}
 
 
-def test_what_is_known_of_games():
-    for name in ("tic_tac_toe", "connect_four", "breakthrough", "connect_four(rows=4,columns=5,x_in_row=3)"):
-        game = pyspiel.load_game(name)
-        evaluator, key = known_of(game).evaluator, known_of(game).position_key
-        values, rows = [], {}
-        for state in states(game, 60, seed=2):
-            values.append(evaluator(state))
-            again = rows.setdefault((state.current_player(), key(state)), state)
-            assert again.legal_actions() == state.legal_actions() and evaluator(again) == values[-1]
-            ordering = known_of(game).ordering
-            if ordering is not None:
-                assert sorted(ordering(state, state.legal_actions())) == state.legal_actions()
-        assert -1.0 < min(values) < 0.0 < max(values) < 1.0
-    for name in ("chess", "pig", "kuhn_poker"):
-        game = pyspiel.load_game(name)
-        assert known_of(game).evaluator is known_of(game).ordering is known_of(game).position_key is None
+# -- what is known of games --------------------------------------------------------------------------
 
 
-def test_open_lines():
-    state = TIC_TAC_TOE.new_initial_state()
-    evaluator = known_of(TIC_TAC_TOE).evaluator
-    assert evaluator(state) == 0.0
-    state.apply_action(4)  # player 1 keeps the 4 lines of the rim
-    assert evaluator(state) == pytest.approx((8 - 4) / 9)
-    state.apply_action(0)  # through a corner go 3 lines, one of them closed already
-    assert evaluator(state) == pytest.approx((5 - 4) / 9) == pytest.approx(1 / 9)
-    game = pyspiel.load_game("connect_four")
-    state = game.new_initial_state()
-    assert known_of(game).evaluator(state) == 0.0
-    state.apply_action(3)  # 7 of 69 lines go through the middle of the first row
-    assert known_of(game).evaluator(state) == pytest.approx(7 / 70)
+@pytest.mark.parametrize(
+    "name", ["tic_tac_toe", "connect_four", "breakthrough", "connect_four(rows=4,columns=5,x_in_row=3)"]
+)
+def test_evaluations_keys_and_orderings_of_known_games(name):
+    game = pyspiel.load_game(name)
+    evaluator, ordering, key = known_of(game)
+    values, rows = [], {}
+    for state in states(game, 60, seed=2):
+        values.append(evaluator(state))
+        again = rows.setdefault((state.current_player(), key(state)), state)
+        assert again.legal_actions() == state.legal_actions() and evaluator(again) == values[-1]
+        if ordering is not None:
+            assert sorted(ordering(state, state.legal_actions())) == state.legal_actions()
+    assert -1.0 < min(values) < 0.0 < max(values) < 1.0
+
+
+@pytest.mark.parametrize("name", ["chess", "pig", "kuhn_poker"])
+def test_of_other_games_nothing_is_known(name):
+    assert known_of(pyspiel.load_game(name)) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("game_string", "line", "value"),
+    [
+        ("tic_tac_toe", [], 0.0),
+        ("tic_tac_toe", [4], (8 - 4) / 9),  # player 1 keeps the 4 lines of the rim
+        ("tic_tac_toe", [4, 0], (5 - 4) / 9),  # through a corner go 3 lines, one of them closed already
+        ("connect_four", [], 0.0),
+        ("connect_four", [3], 7 / 70),  # 7 of 69 lines go through the middle of the first row
+    ],
+)
+def test_evaluations_count_open_lines(game_string, line, value):
+    state = after(game_string, line)
+    assert known_of(state.get_game()).evaluator(state) == pytest.approx(value)
 
 
 # -- in the rest of the library ----------------------------------------------------------------------
@@ -184,38 +178,29 @@ def test_sigma_and_sigma_pre_of_a_history_tree():
     assert best.size > 0 and best.value > best.unprepared
 
 
-# -- bots --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("spec", ["pvs(depth=9,evaluator=draw)", "mcts(simulations=1500)"])
-def test_bots_play(spec):
+def test_bots_of_good_searches_do_not_lose(spec):
     strong = SearchBot(make_policy(TIC_TAC_TOE, spec))
     for seed in range(10):
         random = SearchBot(make_policy(TIC_TAC_TOE, "uniform"), seed)
-        returns = pyspiel.evaluate_bots(TIC_TAC_TOE.new_initial_state(), [strong, random], seed)
-        assert returns[0] >= 0.0
-        returns = python_evaluate_bots.evaluate_bots(
-            TIC_TAC_TOE.new_initial_state(), [random, strong], np.random.default_rng(seed)
-        )
-        assert returns[1] >= 0.0
+        assert pyspiel.evaluate_bots(START.clone(), [strong, random], seed)[0] >= 0.0
+        rng = np.random.default_rng(seed)
+        assert python_evaluate_bots.evaluate_bots(START.clone(), [random, strong], rng)[1] >= 0.0
     cpp = pyspiel.make_uniform_random_bot(1, 5)
-    assert pyspiel.evaluate_bots(TIC_TAC_TOE.new_initial_state(), [strong, cpp], 1)[0] >= 0.0
+    assert pyspiel.evaluate_bots(START.clone(), [strong, cpp], 1)[0] >= 0.0
 
 
 def test_bots_draw_from_the_policy():
     policy = make_policy(TIC_TAC_TOE, "softmax(policy=alpha_beta(depth=1),temperature=0.2)")
-    state = TIC_TAC_TOE.new_initial_state()
     bot = SearchBot(policy, seed=1)
-    draws = np.bincount([bot.step(state) for _ in range(2000)], minlength=9) / 2000
-    np.testing.assert_allclose(draws, list(policy.action_probabilities(state).values()), atol=0.04)
-    again = [[SearchBot(policy, seed=2).step(state) for _ in range(3)] for _ in range(2)]
-    assert again[0] == again[1]
-    assert isinstance(bot.step(state), int)
+    draws = np.bincount([bot.step(START) for _ in range(2000)], minlength=9) / 2000
+    np.testing.assert_allclose(draws, list(policy.action_probabilities(START).values()), atol=0.04)
+    one, two = (SearchBot(policy, seed=2) for _ in range(2))
+    assert [one.step(START) for _ in range(3)] == [two.step(START) for _ in range(3)]
+    assert isinstance(bot.step(START), int)
     # A single legal move, number 0, is a move like others.
-    for move in (8, 7, 6, 3, 5, 4, 1, 2):
-        assert not state.is_terminal()
-        state.apply_action(move)
-    assert state.legal_actions() == [0] and bot.step(state) == 0
+    last = after("tic_tac_toe", (8, 7, 6, 3, 5, 4, 1, 2))
+    assert last.legal_actions() == [0] and bot.step(last) == 0
 
 
 # -- what is refused ---------------------------------------------------------------------------------
@@ -240,13 +225,12 @@ def test_bad_specs(spec, words):
 
 
 def test_scores_are_exact_and_of_all_moves():
-    state = TIC_TAC_TOE.new_initial_state()
     for search, budget, words in (
         (alpha_beta, SearchBudget(depth=3), "got bounds"),
         (minimax, SearchBudget(nodes=3), "got none after 3 nodes"),
     ):
         policy = SearchPolicy(TIC_TAC_TOE, functools.partial(search, budget=budget))
         with pytest.raises(ValueError, match=f"exact scores of all root moves, {words}"):
-            policy.scores(state)
+            policy.scores(START)
     few = SearchPolicy(TIC_TAC_TOE, functools.partial(mcts, budget=SimulationBudget(4)))
-    assert len(few.scores(state)) == 4  # of the moves that were tried
+    assert len(few.scores(START)) == 4  # of the moves that were tried
