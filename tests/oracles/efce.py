@@ -66,7 +66,8 @@ def random_games(chance="none", turns=4, most=None, first=()):
         levels |= st.builds(
             Level, st.just(-1), st.integers(2, 3), seen, late=st.booleans(), open=st.just(False)
         )
-    drawn = st.lists(levels, min_size=3, max_size=turns).filter(lambda turns: max(turns).mover >= 0)
+    drawn = st.lists(levels, min_size=3, max_size=turns) | st.lists(levels, min_size=turns, max_size=turns)
+    drawn = drawn.filter(lambda turns: max(turns).mover >= 0)
     every = drawn.map(lambda turns: [*first, *turns])
     games = st.builds(level_game, SEEDS, every, ties=st.booleans(), general=st.just(True))
     return games if most is None else games.filter(lambda game: 4 <= count_profiles(game) <= most)
