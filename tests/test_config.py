@@ -10,8 +10,8 @@ from precomp_games._support.config import _settings, memory_limit
 from precomp_games._support.memory import default_memory
 from precomp_games.algorithms import best_first_precomputation, certified_precomputation, efce, solve
 from precomp_games.chess import read_games
-from tests.oracles.games import random_policy, random_tree, uniform
 from tests.oracles.efce import battleship
+from tests.oracles.games import random_policy, random_tree, uniform
 from tests.shown import shown
 
 

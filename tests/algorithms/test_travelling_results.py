@@ -90,8 +90,9 @@ def test_results_come_back_with_their_policies(kind):
         size = len(pickle.dumps(strategy))
         plan = strategy.realization_plan()  # its passes over the tree are not pickled
         assert len(pickle.dumps(strategy)) <= size + 1000
-        own = np.flatnonzero((tree.infoset >= 0) & (tree.player == strategy.player))
-        _assert_rows_come_back(strategy.policy(), [tree.state(h) for h in own if plan[tree.infoset[h]] > 0.0])
+        nodes = np.flatnonzero((tree.infoset >= 0) & (tree.player == strategy.player))
+        states = [tree.state(h) for h in nodes if plan[tree.infoset[h]] > 0.0]
+        _assert_rows_come_back(strategy.policy(), states)
     policy = MetaGamePolicy(MetaPrecomputationGame(tree), found.strategies)
     _assert_rows_come_back(policy, [policy.game.new_initial_state().child(1).child(0)])
     strategy, rival = found.strategies[0], MetaStrategy.of_set(tree, 1, [])
@@ -105,7 +106,7 @@ def test_entropy_bounds_come_back():
     bounds = EntropyBounds(_tree("uniform", "connect_four(rows=3,columns=3,x_in_row=3)"), 0)
     again = _again(bounds)
     assert _same(bounds.best_bound(0.05), again.best_bound(0.05))
-    assert _same(bounds.lines(0.5), _again(bounds.lines(0.5)))
+    assert _same(bounds.lines(0.5), again.lines(0.5))
 
 
 @pytest.mark.parametrize("kind", ["uniform", "named"])

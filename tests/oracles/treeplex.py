@@ -125,11 +125,12 @@ class NormalForm:
             if state.is_terminal():
                 continue
             player, key = state.current_player(), key_of(state)
-            actions, trigger = trees[player].actions[key], (player, key)
-            if notion == "efce":
-                action = plans[player][key]
-                actions, trigger = [a for a in actions if a != action], (player, key, action)
-            yield p, state, trigger, trees[player].plans_from(key, actions)
+            actions, action = trees[player].actions[key], plans[player][key]
+            if notion == "efcce":
+                yield p, state, (player, key), trees[player].plans_from(key, actions)
+            else:
+                others = [a for a in actions if a != action]
+                yield p, state, (player, key, action), trees[player].plans_from(key, others)
 
     def deltas(self, weights):
         """{trigger: what the best deviation gains}, where profiles have these probabilities."""

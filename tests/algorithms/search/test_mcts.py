@@ -82,9 +82,10 @@ def plain_mcts(root, simulations, c, evaluator, seed):
             left = draw()
             for outcome, probability in node.state.chance_outcomes():
                 left -= probability
+                last = outcome
                 if left < 0.0:
                     break
-            return outcome
+            return last
         if node.untried:
             k = int(draw() * len(node.untried))
             # The first untried one takes the place of the one tried.
@@ -143,8 +144,8 @@ def test_against_a_plain_implementation(chance):
 def test_regret_of_a_bandit_grows_as_log_n(means, player):
     """One choice among arms that pay 1 with a known probability, and 0 otherwise; means of 20 seeds.
 
-    delta = sqrt(ln t / N) is c = 1 for rewards in [0, 1]. An arm of gap d is played until 2 delta < d, that is
-    4 ln n / d^2 times, and a constant more: regret is at most the sum of 4 ln n / d + O(1).
+    delta = sqrt(ln t / N) is c = 1 for rewards in [0, 1]. An arm of gap d is played until 2 delta < d, that
+    is 4 ln n / d^2 times, and a constant more: regret is at most the sum of 4 ln n / d + O(1).
     """
     text = EfgText()
     text.move(player + 1, 1, range(len(means)))
