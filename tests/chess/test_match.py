@@ -9,6 +9,7 @@ import chess
 import chess.pgn
 import numpy as np
 import pytest
+from hypothesis import given
 from scipy import stats
 
 from precomp_games.algorithms import best_precomputation
@@ -27,8 +28,9 @@ from precomp_games.chess.play.match import MatchGame, MatchResult, play_match, w
 from precomp_games.policies.playouts import mean_interval
 from tests.chess.test_preparation import BLACK_FIRST, HashEngine
 from tests.oracles.chess_books import book_of, entry
-from tests.oracles.games import uniform
+from tests.oracles.games import SEEDS, uniform
 from tests.oracles.pgn import games_of
+from tests.properties import examples
 
 
 def first(state):
@@ -70,22 +72,19 @@ def prepared(player=0, menu=0):
 
 def expected_score(book, opponent, own, max_plies):
     """Return the expected score by brute force over all games, which end by python-chess's rules."""
+    known = {
+        p.history: {action_of(m.move): m.probability for m in p.moves if m.probability}
+        for p in book.positions
+    }
 
     def worth(state, board, inside):
-        outcome = board.outcome()
-        if outcome is None and (board.is_repetition(3) or board.halfmove_clock >= 100):
-            return 0.5
-        if outcome is not None:
+        if (outcome := board.outcome()) is not None:
             return {book.side: 1.0, None: 0.5}.get(outcome.winner, 0.0)
         if len(board.move_stack) == max_plies:
             return 0.5
-        row = None
-        if board.turn == book.side and inside:
-            known = [p for p in book.positions if p.history == tuple(board.move_stack)]
-            inside = bool(known)
-            row = {action_of(m.move): m.probability for m in known[0].moves} if known else None
-        if row is None:
-            row = (own if board.turn == book.side else opponent)(state)
+        ours = board.turn == book.side
+        inside = inside and (not ours or tuple(board.move_stack) in known)
+        row = known[tuple(board.move_stack)] if ours and inside else (own if ours else opponent)(state)
         total = 0.0
         for action, probability in row.items():
             child = state.child(action)
@@ -116,10 +115,7 @@ def few(state):
         (chess.WHITE, []),
         (
             chess.WHITE,
-            [
-                entry("", {"b1b5": 0.5, "c6c7": 0.5}),
-                entry("b1b5 a8a7", {"b5b6": 1.0, "b5b7": 0.0}),
-            ],
+            [entry("", {"b1b5": 0.5, "c6c7": 0.5}), entry("b1b5 a8a7", {"b5b6": 1.0, "b5b7": 0.0})],
         ),
         (chess.BLACK, [entry("c6c7", {"a8a7": 1.0})]),
     ],
@@ -135,7 +131,7 @@ def test_the_mean_of_many_games_is_the_expected_score(side, known):
 
 
 @pytest.mark.parametrize(("player", "menu"), [(0, 1), (1, 0)])
-def test_exits_promise_what_the_preparation_does_and_games_leave_there(player, menu, cases):
+def test_exits_promise_what_the_preparation_does_and_games_leave_there(player, menu):
     settings, best, book, opponent, own, leaf_value = prepared(player, menu)
     assert best.size > 3
     exits = book_exits(book, opponent, leaf_value, horizon=settings.max_plies)
@@ -143,7 +139,7 @@ def test_exits_promise_what_the_preparation_does_and_games_leave_there(player, m
     promised = math.fsum(each.reach * each.promised for each in exits)
     assert promised == pytest.approx(best.utility, abs=1e-6)
     assert exits == sorted(exits, key=lambda each: -each.reach)
-    games = cases(400)
+    games = 120
     found = play_match(book, opponent, own, games, seed=5, max_plies=10)
     histories = {p.history for p in book.positions}
     for game in found.games:
@@ -222,25 +218,25 @@ def test_rules(fen, own, replies, ending, plies, score):
 
 
 @pytest.mark.parametrize("fen", [chess.STARTING_FEN, "4k3/8/8/8/8/8/8/R3K3 w - - 60 80", BLACK_FIRST])
-def test_games_end_where_python_chess_ends_them(fen, cases):
-    found = play_match(no_book(fen), uniform, uniform, cases(25), seed=9, max_plies=150)
-    for game in found.games:
-        board = chess.Board(fen)
-        for ply, move in enumerate(game.moves):
-            over = board.outcome() or board.is_repetition(3) or board.halfmove_clock >= 100
-            assert not over and ply < 150
-            board.push(move)
+@examples(24)
+@given(seed=SEEDS)
+def test_games_end_where_python_chess_ends_them(fen, seed):
+    (game,) = play_match(no_book(fen), uniform, uniform, 1, seed=seed, max_plies=150).games
+    board = chess.Board(fen)
+    for move in game.moves:
+        assert not (board.outcome() or board.is_repetition(3) or board.halfmove_clock >= 100)
+        board.push(move)
+    claims = {
+        "threefold repetition": board.is_repetition(3),
+        "fifty moves": board.halfmove_clock >= 100,
+        "too long": len(game.moves) == 150,
+    }
+    if game.ending in claims:
+        assert claims[game.ending] and game.score == 0.5
+    else:
         outcome = board.outcome()
-        if game.ending in ("threefold repetition", "fifty moves", "too long"):
-            claim = {
-                "threefold repetition": board.is_repetition(3),
-                "fifty moves": board.halfmove_clock >= 100,
-                "too long": len(game.moves) == 150,
-            }
-            assert claim[game.ending] and game.score == 0.5
-        else:
-            assert outcome.termination.name.lower().replace("_", " ") == game.ending
-            assert game.score == {True: 1.0, None: 0.5}.get(outcome.winner, 0.0)
+        assert outcome.termination.name.lower().replace("_", " ") == game.ending
+        assert game.score == {True: 1.0, None: 0.5}.get(outcome.winner, 0.0)
 
 
 def test_three_hundred_plies_are_a_draw():
