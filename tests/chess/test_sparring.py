@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import shlex
-import sys
 
 import chess
 import numpy as np
@@ -34,18 +33,19 @@ from precomp_games.chess.plan.sparring import (
     played_lines,
     prepare_from_games,
 )
-from precomp_games.chess.play.engine_games import Clock
+from precomp_games.chess.play.engine_games import Clock, play_engine_games
 from precomp_games.chess.play.match import play_match
-from precomp_games.commands import main, spar
+from precomp_games.commands import main
 from precomp_games.policies.mixtures import MixturePolicy
-from tests.chess import fake_engine
+from tests.chess.test_engine import FAKE
 
+REMEMBERS = shlex.join([*FAKE, "--remembers"])
 ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
 
 
 @pytest.fixture(scope="module")
 def engines():
-    with EvaluationStore(":memory:") as store, EnginePool([sys.executable, fake_engine.__file__]) as pool:
+    with EvaluationStore(":memory:") as store, EnginePool(FAKE) as pool:
         engine = StoredEngine(store, pool)
         yield Engines(engine, engine)
 
@@ -95,22 +95,15 @@ def games_of(result, name="Opponent"):
 def test_the_model_is_counts_with_the_weight_of_one_game_behind_them(engines, player):
     settings = settings_of(player=player, opponent_temperature_cp=200.0, top_k=3)
     result = sparred(settings, engines)
-    games = games_of(result)
-    policy = informed_policies(settings, engines, games).sigma[1 - player]
+    policy = informed_policies(settings, engines, games_of(result)).sigma[1 - player]
     prior = engines.policies(settings).sigma[1 - player]
     state = settings.game().new_initial_state()
-    if player == 1:
-        assert state.current_player() == 0
-    else:
+    if player == 0:
         state.apply_action(action_of(result.games[0].moves[0]))
-    before = state.history()
-    same = [g for g in result.games if [action_of(m) for m in g.moves[: len(before)]] == before]
-    counts = {}
-    for game in same:
-        action = action_of(game.moves[len(before)])
-        counts[action] = counts.get(action, 0) + 1
+    lines = [list(map(action_of, game.moves)) for game in result.games]
+    following = [line[state.ply] for line in lines if line[: state.ply] == state.history()]
     expected = {
-        action: (counts.get(action, 0) + q) / (len(same) + 1)
+        action: (following.count(action) + q) / (len(following) + 1)
         for action, q in prior.action_probabilities(state).items()
     }
     assert policy.action_probabilities(state) == pytest.approx(expected)
@@ -251,61 +244,63 @@ def test_where_games_are_lost_the_book_plays_something_else(engines):
 
 # -- the command -------------------------------------------------------------------------------------------
 
+# Where the fifty moves are nearly over, games are short.
+ROOK = "8/5k2/8/8/8/8/3RK3/8 w - - 88 80"
+
 
 @pytest.fixture
-def fake(tmp_path, monkeypatch):
-    """Return an engine's file that remembers its games, and a folder to work in."""
+def spar(tmp_path, monkeypatch, capsys):
+    """Return a sparring of fake engines in a new folder, which gives its output and its folder."""
     monkeypatch.chdir(tmp_path)
-    script = tmp_path / "remembers"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_engine.__file__}" --remembers\n')
-    script.chmod(0o755)
-    return [f"--engine={script}", f"--fen={ENDGAME}", "--max_plies=8", "--max_evaluations=20", "--menu=2"]
+
+    def run(*flags, engine=REMEMBERS, fen=ROOK, error=""):
+        how = [f"--engine={engine}", f"--fen={fen}", "--max_plies=6", "--max_evaluations=20", "--menu=2"]
+        status = main(["precomp-games", "spar", *how, "--output_dir=out", *flags])
+        said = capsys.readouterr()
+        assert (status, error in said.err) == (1 if error else 0, True), said.err
+        return said.err if error else said.out
+
+    return run
 
 
-def ran(capsys, *flags):
-    status = main(["precomp-games", "spar", *flags])
-    said = capsys.readouterr()
-    return status, said.out, said.err
+def count(path):
+    return path.read_text().count("[Result ")
 
 
 # Costs seconds: a sparring by engines that are Python.
-def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
+def test_a_sparring_goes_on_where_it_was(spar, tmp_path):
     """By its games alone: those that are there are not played again, broken ones are left out."""
-    how = [*fake, "--opponent_movetime_ms=20", "--opponent_plays=game", "--round=2", "--output_dir=out"]
-    folder, broken = tmp_path / "out", '[Event "Sparring, round 0"]\n[Site'  # as a full disk leaves it
+    how = ["--opponent_movetime_ms=20", "--opponent_plays=game", "--round=2"]
+    folder = tmp_path / "out"
     folder.mkdir()
-    (folder / "games.pgn").write_text(broken)
-    status, said, err = ran(capsys, *how, "--play=1", "--last=0")
-    assert status == 0, err
+    (folder / "games.pgn").write_text('[Event "Sparring, round 0"]\n[Site')  # as a full disk leaves it
+    said = spar(*how, "--play=1", "--last=0")
     assert "Round 0             scored" in said and "in 1 game (no book)" in said
-    status, said, err = ran(capsys, *how, "--play=2", "--last=2")
-    assert status == 0, err
+    said = spar(*how, "--play=2", "--last=2")
     assert "in 2 games (no book)" in said and "Promise " in said and "Elo " in said
     assert "without a book" in said and "in 4 games\n" in said and "\nGain                " in said
     for name in ("book.bin", "book.pgn", "result.json", "rounds.csv", "rounds.png", "last.pgn"):
         assert (folder / name).exists()
-    assert (folder / "without.pgn").read_text().count("[Result ") == 2
+    assert count(folder / "without.pgn") == count(folder / "games.pgn") == 2
     assert Preparation.read(folder).settings.calibration == "engines"  # what moves are worth under a clock
+    again = spar(*how, "--play=2", "--last=2")  # there is nothing left to do
+    assert again.splitlines()[-4:] == said.splitlines()[-4:]
     first = (folder / "games.pgn").read_text()
-    assert first.count("[Result ") == 2
-    status, again, err = ran(capsys, *how, "--play=2", "--last=2")  # there is nothing left to do
-    assert status == 0 and again.splitlines()[-4:] == said.splitlines()[-4:], err
     with (folder / "games.pgn").open("a") as file:  # as a run leaves it that is killed
         file.write('[Event "Sparring, round 1"]\n[Round "1.1"]\n[White "precomp-gam')
-    status, said, err = ran(capsys, *how, "--play=4", "--last=1")
-    assert status == 0, err
+    said = spar(*how, "--play=4", "--last=1")
     assert (folder / "games.pgn").read_text().startswith(first)
     assert "Round 0 " not in said and "Round 1 " in said and "or more expected by 4 games" in said
-    assert (folder / "last_2.pgn").read_text().count("[Result ") == 2
-    assert (folder / "last.pgn").read_text().count("[Result ") == 1
-    assert (folder / "without.pgn").read_text().count("[Result ") == 2  # with any book they are the same
-    status, _, err = ran(capsys, *how, "--side=black")
-    assert status == 1 and "expected a new folder, or games with side 'black', got out with 'white'" in err
+    counts = [count(folder / f"{name}.pgn") for name in ("last_2", "last", "without")]
+    assert counts == [2, 1, 2]  # without a book they are the same with any
+    spar(
+        *how, "--side=black", error="expected a new folder, or games with side 'black', got out with 'white'"
+    )
 
 
-# Costs seconds: a sparring by engines that are Python.
-def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(spar, "engine_troubles", lambda *arguments: [])  # as if it kept limits of nodes
+def test_under_a_clock_any_move_may_come_that_is_about_as_good(spar, tmp_path, monkeypatch):
+    # As if it kept limits of nodes.
+    monkeypatch.setattr("precomp_games.commands.spar.engine_troubles", lambda *arguments: [])
     asked, real = [], prepare_from_games
 
     def watched(*arguments, **how):
@@ -313,10 +308,7 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
         return real(*arguments, **how)
 
     monkeypatch.setattr("precomp_games.chess.plan.sparring.prepare_from_games", watched)
-    status, said, err = ran(
-        capsys, *fake, "--clock=5+0.1", "--round=1", "--play=2", "--last=1", "--output_dir=o (1), a=b"
-    )
-    assert status == 0, err
+    said = spar("--clock=5+0.1", "--round=1", "--play=2", "--last=1", "--output_dir=o (1), a=b")
     assert asked == [(Clock(5.0, 0.1), 0.03, -1.0), (Clock(5.0, 0.1), 0.03, 0.6)]  # a round's, and the last
     assert "keeps no limit of nodes" not in said
     settings = Preparation.read(tmp_path / "o (1), a=b").settings
@@ -325,59 +317,40 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
     assert settings.opponent.startswith('games(file="o (1), a=b/games.pgn",')
 
 
-# Costs seconds: a sparring by engines that are Python.
 @pytest.mark.parametrize("fault", ["no-nodes", "move-alone"])
-def test_under_a_clock_an_engine_needs_no_nodes_and_no_scores(fault, fake, tmp_path, capsys):
-    opponent = f"--opponent_engine={shlex.quote(str(tmp_path / 'remembers'))} --fault={fault}"
-    (tmp_path / "remembers").write_text((tmp_path / "remembers").read_text().replace("--remembers", '"$@"'))
-    status, said, err = ran(capsys, *fake, opponent, "--clock=5+0.1", "--play=1", "--last=0")
-    assert status == 0, err
+def test_under_a_clock_an_engine_needs_no_nodes_and_no_scores(fault, spar):
+    opponent = f"--opponent_engine={REMEMBERS} --fault={fault}"
+    said = spar(opponent, "--clock=5+0.1", "--play=1", "--last=0")
     assert "keeps no limit of nodes" in said and "in 1 game (no book)" in said
 
 
-# Costs seconds: a sparring by engines that are Python.
-def test_options_and_limits_reach_the_engines_that_play(fake, tmp_path, capsys, monkeypatch):
+def test_options_and_limits_reach_the_engines_that_play(spar, tmp_path, monkeypatch):
     """One without a hash is no fault. Where nothing is random, rounds and the last match are one game."""
     seen = []
-    real = spar.play_engine_games  # type: ignore[attr-defined]
 
     def watched(book, own, opponent, *rest, **how):
         seen.append((own, opponent))
-        real(book, own, opponent, *rest, **how)
+        play_engine_games(book, own, opponent, *rest, **how)
 
-    monkeypatch.setattr(spar, "play_engine_games", watched)
-    script = tmp_path / "without"
-    script.write_text(
-        (tmp_path / "remembers").read_text().replace("--remembers", "--remembers --lacking=Hash")
-    )
-    script.chmod(0o755)
-    how = [*fake, "--play=3", "--last=5", "--engine_option=Style=Wild", "--output_dir=out"]
-    status, said, err = ran(capsys, *how)
-    assert status == 0, err
-    assert (
-        "in 1 game (no book)" in said and (tmp_path / "out" / "last.pgn").read_text().count("[Result ") == 1
-    )
+    monkeypatch.setattr("precomp_games.commands.spar.play_engine_games", watched)
+    said = spar("--play=3", "--last=5", "--engine_option=Style=Wild")
+    assert "in 1 game (no book)" in said and count(tmp_path / "out" / "last.pgn") == 1
     assert all(dict(each.options) == {"Style": "Wild"} for each in seen[0])
-    other = [f"--opponent_engine={script}", "--opponent_nodes=300", "--own_nodes=200"]
-    status, _, err = ran(capsys, *fake, *other, "--play=1", "--last=0", "--output_dir=other")
-    assert status == 0, err
+    other = [f"--opponent_engine={REMEMBERS} --lacking=Hash", "--opponent_nodes=300", "--own_nodes=200"]
+    spar(*other, "--play=1", "--last=0", "--output_dir=other")
     own, opponent = seen[-1]
     assert (str(own.limit), str(opponent.limit)) == ("nodes=200", "nodes=300")
-    assert opponent.command == [str(script)] and not opponent.options
+    assert opponent.command[-1] == "--lacking=Hash" and not opponent.options
 
 
-# Costs seconds: a sparring by engines that are Python.
-def test_games_of_another_match_program(fake, tmp_path, capsys):
-    """Broken games cost themselves alone."""
+def test_games_of_another_match_program_teach_and_broken_ones_cost_themselves_alone(spar, tmp_path):
     game = (
         '[White "Ours"]\n[Black "Theirs"]\n[Result "0-1"]\n[SetUp "1"]\n'
         f'[FEN "{ENDGAME}"]\n\n1. d4 {{book}} Ke6 2. d5+ {{+0.35/12 0.52s}} Kd6 0-1\n\n'
     )
     broken = game.replace("1. d4", "1. Qh9 {book")
     (tmp_path / "match (1), a=b.pgn").write_text(f"{game}{broken}{game}")
-    learned = ["--games=match (1), a=b.pgn", "--opponent_name=Theirs"]
-    status, said, err = ran(capsys, *fake, *learned, "--output_dir=out")
-    assert status == 0, err
+    said = spar("--games=match (1), a=b.pgn", "--opponent_name=Theirs", fen=ENDGAME)
     assert "Games               2 games; 1 left out" in said
     assert "Scored              0.00 +- 0.00 in 2 games" in said and (tmp_path / "out" / "book.bin").exists()
 
@@ -394,6 +367,5 @@ def test_games_of_another_match_program(fake, tmp_path, capsys):
         (["--fen=7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"], "--fen: expected a position in which the game goes on"),
     ],
 )
-def test_wrong_flags(fake, capsys, flags, expected):
-    status, _, err = ran(capsys, *fake, *flags, "--play=0", "--last=0")
-    assert status == 1 and expected in err and len(err.splitlines()) == 1
+def test_wrong_flags_are_one_line(spar, flags, expected):
+    assert len(spar(*flags, "--play=0", "--last=0", error=expected).splitlines()) == 1
