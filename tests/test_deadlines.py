@@ -1,7 +1,7 @@
 """One deadline: its parts, steps that grow, samples, searches, and games, by a clock of our own."""
 
 import math
-import sys
+import types
 
 import numpy as np
 import pyspiel
@@ -17,29 +17,20 @@ from precomp_games._support.deadlines import (
     seconds_left,
     time_is_up,
 )
-from precomp_games.chess import EnginePool, EvaluationStore, SearchLimit, StoredEngine
+from precomp_games.chess import EnginePool, EvaluationStore, StoredEngine
+from precomp_games.chess.engines.uci import SearchCommand
 from precomp_games.policies.playouts import play_on
-from tests.chess import fake_engine
+from tests.chess.test_engine import EPDS, FAKE, LIMIT
+from tests.oracles.games import uniform
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """Return a list whose entry is the time."""
     now = [0.0]
-    monkeypatch.setattr("precomp_games._support.deadlines.time.monotonic", lambda: now[0])
+    own = types.SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("precomp_games._support.deadlines.time", own)
     return now
-
-
-def work_for(clock, seconds):
-    """Work that takes so many seconds a step, and ends amid it where time is up."""
-
-    def work(step):
-        clock[0] += seconds(step)
-        if time_is_up():
-            raise OutOfTimeError
-        return f"found {step}"
-
-    return work
 
 
 def test_parts_are_of_what_is_left(clock):
@@ -64,25 +55,20 @@ def test_parts_are_of_what_is_left(clock):
     ("seconds", "end", "found"),
     [(1.0, 100.0, 8), (1.0, 0.0, 1), (10.0, 35.0, 2), (10.0, 41.0, 2), (50.0, 20.0, 1), (1.0, math.inf, 8)],
 )
-def test_steps_as_far_as_time_goes(clock, seconds, end, found):
-    work = work_for(clock, lambda step: seconds * step)
+def test_steps_are_taken_as_far_as_time_goes(clock, seconds, end, found):
+    """Each takes so many seconds a unit, and ends amid it where time is up."""
+
+    def work(step):
+        clock[0] += seconds * step
+        if time_is_up():
+            raise OutOfTimeError
+        return f"found {step}"
+
     with limited(Deadline(end)):
         assert as_far_as_time_goes([1, 2, 4, 8], 8, work) == (found, f"found {found}")
     assert as_far_as_time_goes([1, 2, 4, 8], 8, work) == (8, "found 8")
-
-
-def test_who_is_stopped_has_the_first_step(clock):
-    pressed = []
-
-    def work(step):
-        if step == 8:
-            pressed.append("Ctrl-C")
-        if time_is_up():
-            raise OutOfTimeError
-        return step
-
-    with limited(Deadline(math.inf, lambda: bool(pressed))):
-        assert as_far_as_time_goes([1, 2, 4, 8], 8, work) == (1, 1)
+    with limited(Deadline(math.inf, lambda: True)):  # who is stopped has the first step
+        assert as_far_as_time_goes([1, 2, 4, 8], 8, work) == (1, "found 1")
 
 
 @pytest.mark.parametrize("end", [0.0, 10.0, 50.0, 1000.0, None])
@@ -101,26 +87,26 @@ def test_samples_are_drawn_and_in_their_order(clock, end):
     assert drawn == sorted(np.random.default_rng(3).permutation(100)[:count].tolist())
 
 
-def test_no_search_is_begun_when_time_is_up(tmp_path, clock):
+def test_no_search_is_begun_when_time_is_up(clock, monkeypatch):
     """Searches that were begun are finished and kept, for a tree and for single positions."""
-    epds = [f"4k3/8/8/8/8/8/8/{k or ''}K{7 - k or ''} w - -" for k in range(8)]
-    command = [sys.executable, fake_engine.__file__]
-    with EvaluationStore(tmp_path / "store.sqlite") as store, EnginePool(command, workers=1) as pool:
 
-        def searched(done):
-            clock[0] = float(done)
+    class Timed(SearchCommand):
+        def start(self):
+            clock[0] += 1.0
+            super().start()
 
-        engine = StoredEngine(store, pool, on_search=searched)
+    monkeypatch.setattr("precomp_games.chess.engines.uci.SearchCommand", Timed)
+    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1) as pool:
+        engine = StoredEngine(store, pool)
         with limited(Deadline(3.0)), pytest.raises(OutOfTimeError, match="expected time for 8 searches"):
-            engine.search(epds, SearchLimit(nodes=10), 1)
-        assert 3 <= engine.searches < 8
-        found = engine.searches
+            engine.search(EPDS[:8], LIMIT, 1)
+        assert engine.searches == len(store) == 3
         with limited(Deadline(0.0)):
-            assert len(engine.search(epds[:3], SearchLimit(nodes=10), 1)) == 3  # they are stored
+            assert len(engine.search(EPDS[:3], LIMIT, 1)) == 3  # they are stored
             with pytest.raises(OutOfTimeError):
-                engine.search(epds, SearchLimit(nodes=10), 1)
-        assert engine.searches == found
-        assert len(engine.search(epds, SearchLimit(nodes=10), 1)) == 8
+                engine.search(EPDS[:8], LIMIT, 1)
+        assert engine.searches == 3
+        assert len(engine.search(EPDS[:8], LIMIT, 1)) == 8
 
 
 @pytest.mark.parametrize("ends", [0, 3, 40])
@@ -132,16 +118,13 @@ def test_games_that_end_in_time_are_the_first_ones(clock, ends):
         clock[0] += 0.25
         if time_is_up():
             raise OutOfTimeError
-        return dict.fromkeys(state.legal_actions(), 1.0 / len(state.legal_actions()))
-
-    def streams():
-        return [np.random.default_rng(k) for k in range(60)]
+        return uniform(state)
 
     def played():
-        return play_on([state] * 60, (policy, policy), streams(), min_probability=0.0)
+        streams = [np.random.default_rng(k) for k in range(60)]
+        return list(map(str, play_on([state] * 60, (policy, policy), streams, min_probability=0.0)))
 
-    whole = [str(end) for end in played()]
-    clock[0] = 0.0
+    whole, clock[0] = played(), 0.0
     with limited(Deadline(float(ends))):
-        some = [str(end) for end in played()]
+        some = played()
     assert 2 <= len(some) < 60 and some == whole[: len(some)]
