@@ -53,7 +53,15 @@ def test_parts_are_of_what_is_left(clock):
 
 @pytest.mark.parametrize(
     ("seconds", "end", "found"),
-    [(1.0, 100.0, 8), (1.0, 0.0, 1), (10.0, 35.0, 2), (10.0, 41.0, 2), (50.0, 20.0, 1), (1.0, math.inf, 8)],
+    [
+        (1.0, 100.0, 8),
+        (1.0, 0.0, 1),
+        (10.0, 35.0, 2),
+        (10.0, 41.0, 2),
+        (50.0, 20.0, 1),
+        (0.0, 0.0, 1),
+        (1.0, math.inf, 8),
+    ],
 )
 def test_steps_are_taken_as_far_as_time_goes(clock, seconds, end, found):
     """Each takes so many seconds a unit, and ends amid it where time is up."""

@@ -130,6 +130,7 @@ def test_a_game_is_resigned_where_both_agree_and_drawn_where_both_see_nothing():
     assert _over(board, [10] * 16) is None  # so early
     for k in range(80):
         board.push(chess.Move.from_uci(("g1f3", "g8f6", "f3g1", "f6g8")[k % 4]))
+    assert _over(board, []) == ("1/2-1/2", "threefold repetition")
     board.clear_stack()
     board.move_stack = [next(iter(board.legal_moves))] * 80
     assert _over(board, [10, -10] * 8) == ("1/2-1/2", "adjudication")

@@ -124,7 +124,7 @@ def test_a_match_is_counted_and_has_a_line():
 
 
 @examples(80)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 0.4]), st.floats(20.0, 100.0))
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 0.25, 0.4]), st.floats(5.0, 100.0))
 def test_a_test_ends_with_the_game_that_reaches_a_bound(seed, won, elo1):
     scores = np.random.default_rng(seed).choice([0.0, 0.5, 1.0], 400, p=[0.5 - won, 0.5, won])
     found = sprt(scores, 0.0, elo1)
