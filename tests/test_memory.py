@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from typing import Any, cast
 
 import pyspiel
 import pytest
@@ -262,13 +263,14 @@ def expanded(expand, room, held=0):
     """
 
     def work(tell):
-        looked, hold = [0.0], MemoryMeter._hold
+        looked, meter = [0.0], cast(Any, MemoryMeter)
+        hold = meter._hold
 
         def timed(self, used, ahead):
             looked[0] = time.process_time()  # others may have the machine
             hold(self, used, ahead)
 
-        MemoryMeter._hold = timed
+        meter._hold = timed
         memory.give_back()
         pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
         before = resident_memory()

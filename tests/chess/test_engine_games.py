@@ -128,8 +128,8 @@ def test_a_game_is_resigned_where_both_agree_and_drawn_where_both_see_nothing():
     assert _over(board, [-1000] * 6) == ("0-1", "adjudication")
     assert _over(board, [1000] * 5 + [999]) is None and _over(board, [None, *[1000] * 5]) is None
     assert _over(board, [10] * 16) is None  # so early
-    for k in range(80):
-        board.push(chess.Move.from_uci(("g1f3", "g8f6", "f3g1", "f6g8")[k % 4]))
+    for move in ("g1f3", "g8f6", "f3g1", "f6g8") * 2:
+        board.push_uci(move)
     assert _over(board, []) == ("1/2-1/2", "threefold repetition")
     board.clear_stack()
     board.move_stack = [next(iter(board.legal_moves))] * 80
