@@ -7,18 +7,23 @@ import math
 import random
 import statistics
 from pathlib import Path
+from typing import NamedTuple
 
 import chess
 import chess.pgn
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import optimize
 
 from precomp_games.chess.data.game_records import SPEEDS, bounds_of, month_of
 from precomp_games.chess.data.scouting import GameFilter, ScoutedGames, Tally, scout
 from precomp_games.chess.model.people import read_person
 from precomp_games.chess.study.scout_page import line_rows, scout_pgn, write_scout_page
-from tests.oracles.pgn import game
+from tests.oracles.games import SEEDS
+from tests.oracles.pgn import game, games_of
+from tests.properties import examples
 
 _SAMPLE = Path(__file__).parents[2] / "precomp_games" / "commands" / "data" / "karpov_sample.pgn"
 _PLIES = 60
@@ -27,8 +32,7 @@ _PLIES = 60
 # -- by python-chess ---------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass
-class Played:
+class Played(NamedTuple):
     """A game as python-chess reads it, from the player's side."""
 
     color: bool
@@ -36,14 +40,14 @@ class Played:
     score: float
     opponent: float
     speed: str
+    rated: bool
     moves: list[chess.Move]
     keys: list[str]
     seconds: dict[int, float]
 
 
 def date_of(text):
-    parts = [int(part) for part in text.split(".") if part.isdigit()]
-    year, month, day = (*parts, None, None, None)[:3]
+    year, month, day = (*(int(part) for part in text.split(".") if part.isdigit()), None, None, None)[:3]
     if month is None:
         return None if year is None else year + 0.5
     return year + (month - 1 + (0.5 if day is None else (day - 0.5) / 31)) / 12
@@ -52,42 +56,45 @@ def date_of(text):
 def played_games(path, player):
     """Return the player's games, in the order of time."""
     games, seen = [], set()
-    with open(path, encoding="utf-8") as file:
-        while (read := chess.pgn.read_game(file)) is not None:
-            tags, moves = read.headers, list(read.mainline_moves())
-            line = tuple(moves[:40])
-            if not moves or "FEN" in tags or player not in (tags["White"], tags["Black"]):
-                continue
-            if len(moves) >= 20 and line in seen:
-                continue
-            seen.add(line)
-            color = tags["White"] == player
-            score = {"1-0": 1.0, "0-1": 0.0, "1/2-1/2": 0.5}.get(tags["Result"], math.nan)
-            base, _, more = tags.get("TimeControl", "").partition("+")
-            seconds = {}
-            if base.isdigit():
-                clocks = [node.clock() for node in read.mainline()]
-                for ply in range(2, min(_PLIES, len(moves))):
-                    if (ply % 2 == 0) == color and None not in (clocks[ply - 2], clocks[ply]):
-                        spent = clocks[ply - 2] - clocks[ply] + int(more or 0)
-                        seconds |= {ply // 2 + 1: spent} if spent >= 0 else {}
-            length = int(base) + 40 * int(more or 0) if base.isdigit() else None
-            speed = "" if length is None else SPEEDS[sum(length >= limit for limit in (180, 480, 1500))]
-            keys, board = [], chess.Board()
-            for move in moves[:_PLIES]:
-                keys.append(board.epd())
-                board.push(move)
-            other = tags.get("BlackElo" if color else "WhiteElo", "")
-            games.append(
-                Played(
-                    *(color, date_of(tags.get("Date", "")), score if color else 1.0 - score),
-                    *(float(other) if other.isdigit() else math.nan, speed, moves[:_PLIES], keys, seconds),
-                )
-            )
+    for read in games_of(path):
+        tags, moves = read.headers, list(read.mainline_moves())
+        line = tuple(moves[:40])
+        if not moves or "FEN" in tags or player not in (tags["White"], tags["Black"]):
+            continue
+        if len(moves) >= 20 and line in seen:
+            continue
+        seen.add(line)
+        color = tags["White"] == player
+        score = {"1-0": 1.0, "0-1": 0.0, "1/2-1/2": 0.5}.get(tags["Result"], math.nan)
+        base, _, more = tags.get("TimeControl", "").partition("+")
+        seconds, speed = {}, ""
+        if base.isdigit():
+            clocks = [node.clock() for node in read.mainline()]
+            for ply in range(2 + (not color), min(_PLIES, len(moves)), 2):
+                if None not in (clocks[ply - 2], clocks[ply]):
+                    spent = clocks[ply - 2] - clocks[ply] + int(more or 0)
+                    seconds |= {ply // 2 + 1: spent} if spent >= 0 else {}
+            length = int(base) + 40 * int(more or 0)
+            speed = SPEEDS[sum(length >= limit for limit in (180, 480, 1500))]
+        keys, board = [], chess.Board()
+        for move in moves[:_PLIES]:
+            keys.append(board.epd())
+            board.push(move)
+        other = tags.get("BlackElo" if color else "WhiteElo", "")
+        rating = float(other) if other.isdigit() else math.nan
+        rated = tags["Event"].startswith("Rated")
+        own = score if color else 1.0 - score
+        date = date_of(tags.get("Date", ""))
+        games.append(Played(color, date, own, rating, speed, rated, moves[:_PLIES], keys, seconds))
     dated = [each.year for each in games if each.year is not None]
     if dated and dated[0] > dated[-1]:
         games.reverse()
     return sorted(games, key=lambda each: -math.inf if each.year is None else each.year)
+
+
+def last_of(games, default=None):
+    """Return the time of the newest game."""
+    return max((each.year for each in games if each.year is not None), default=default)
 
 
 def check_tally(tally, games):
@@ -108,91 +115,90 @@ def check_tally(tally, games):
     assert tally.performance == pytest.approx(optimize.brentq(missing, -9e3, 9e3), abs=1e-3)
 
 
-def check(found, every, kept, least, known, recent, exact=True):
-    """Compare what was counted with a count of the games that are kept; `exact`: of rare lines as well."""
-    newest = max((each.year for each in kept if each.year is not None), default=None)
+def check(found, every, kept, least, known, recent):
+    """Compare what was counted with a count of the games that are kept."""
     assert found.games == len(kept)
     for color in found.colors:
         white = color.color == "white"
-        mine = [each for each in kept if each.color == white]
-        lines = collections.defaultdict(list)
-        for each in mine:
-            for ply in range(len(each.moves) + 1):
-                lines[tuple(each.moves[:ply])].append(each)
-        stack, counted = [((), color.lines)], set()
-        for history, line in stack:
-            counted.add(history)
-            of = lines[history]
-            assert line.tally.games == len(of)
-            if exact or len(of) > 100:
-                check_tally(line.tally, of)
-            assert line.last == max((each.year for each in of if each.year is not None), default=None)
-            games = [each.tally.games for each in line.replies]
-            assert games == sorted(games, reverse=True)
-            stack += [((*history, each.move), each) for each in line.replies]
-        assert counted == {history for history, of in lines.items() if len(of) >= least or not history}
-        # What is known: over all games with that color, one after another.
-        met, left = collections.Counter(), {}
-        for each in (each for each in every if each.color == white):
-            ply = next((k for k, key in enumerate(each.keys) if met[key] < known), -1)
-            left[id(each)] = ply
-            met.update(set(each.keys))
-        newest = max((each.year for each in mine if each.year is not None), default=math.nan)
-        parts = {
-            "all": mine,
-            "last": mine[-recent:] if len(mine) > recent else [],
-            "year": [each for each in mine if each.year is not None and each.year > newest - 1.0],
-            "before": [each for each in mine if each.year is not None and each.year <= newest - 1.0],
-        }
-        if not parts["before"]:
-            parts["year"] = []
-        assert color.form.keys() == {name for name, part in parts.items() if part}
-        for name, (tally, leaving) in color.form.items():
-            check_tally(tally, parts[name])
-            plies = [left[id(each)] for each in parts[name]]
-            assert leaving.moves == collections.Counter((ply + 1) // 2 for ply in plies if ply > 0)
-            assert leaving.stayed == plies.count(-1)
-            assert leaving.by_player == sum(((ply - 1) % 2 == 0) == white for ply in plies if ply > 0)
-        # What is new: no older game of the color, whether it is kept or not, has the move there.
-        old, before = set(), collections.defaultdict(set)
-        instead = collections.defaultdict(collections.Counter)
-        for each in every:
-            if each.color == white and not (each.year is not None and each.year > newest - 1.0):
-                for ply in range(not white, len(each.moves), 2):
-                    old.add((each.keys[ply], each.moves[ply]))
-                    instead[each.keys[ply]][each.moves[ply]] += 1
-                    before[each.keys[ply]].add(id(each))
-        new = collections.defaultdict(list)
-        for each in mine:
-            if each.year is not None and each.year > newest - 1.0:
-                own = ((each.keys[ply], each.moves[ply]) for ply in range(not white, len(each.moves), 2))
-                if (first := next((pair for pair in own if pair not in old), None)) is not None:
-                    new[first].append(each)
-        if not old:
-            new.clear()
-        sizes = sorted((len(of) for of in new.values() if len(of) > 1), reverse=True)
-        assert [each.tally.games for each in color.new] == sizes[:10]
-        for each in color.new:
-            board = chess.Board()
-            for move in each.line[:-1]:
-                board.push(move)
-            check_tally(each.tally, new[board.epd(), each.line[-1]])
-            assert each.before == len(before[board.epd()])
-            most = instead[board.epd()]
-            assert (each.instead is None) == (not most)
-            assert each.instead is None or most[each.instead] == max(most.values())
+        check_lines(color.lines, [each for each in kept if each.color == white], least)
+        check_color(
+            color,
+            *([each for each in games if each.color == white] for games in (every, kept)),
+            known,
+            recent,
+        )
     for each in found.speeds:
         of = [played for played in kept if played.speed == each.speed]
         check_tally(each.tally, of)
         seconds = collections.defaultdict(list)
-        for played in of:
-            for move, spent in played.seconds.items():
-                seconds[move].append(spent)
-        assert each.seconds.keys() == seconds.keys()
-        for move, (count, mean) in each.seconds.items():
-            assert count == len(seconds[move])
+        for move, spent in (item for played in of for item in played.seconds.items()):
+            seconds[move].append(spent)
+        assert {move: count for move, (count, _) in each.seconds.items()} == {
+            k: len(v) for k, v in seconds.items()
+        }
+        for move, (_, mean) in each.seconds.items():
             assert mean == pytest.approx(statistics.fmean(seconds[move]), abs=1e-3)
     assert {each.speed for each in found.speeds} == {each.speed for each in kept}
+
+
+def check_lines(root, games, least):
+    """Compare the tree of lines with the games of one color."""
+    lines = collections.defaultdict(list)
+    for each in games:
+        for ply in range(len(each.moves) + 1):
+            lines[tuple(each.moves[:ply])].append(each)
+    stack = [((), root)]
+    for history, line in stack:
+        check_tally(line.tally, lines[history])
+        assert line.last == last_of(lines[history])
+        sizes = [each.tally.games for each in line.replies]
+        assert sizes == sorted(sizes, reverse=True)
+        stack += [((*history, each.move), each) for each in line.replies]
+    frequent = {history for history, of in lines.items() if len(of) >= least or not history}
+    assert {history for history, _ in stack} == frequent
+
+
+def check_color(color, every, mine, known, recent):
+    """Compare what a player knows and what is new with all games of one color, of which some are kept."""
+    white = color.color == "white"
+    met, left = collections.Counter(), {}
+    for each in every:
+        left[id(each)] = next((k for k, key in enumerate(each.keys) if met[key] < known), -1)
+        met.update(set(each.keys))
+    newest = last_of(mine, math.nan)
+    last_year = [each for each in mine if each.year is not None and each.year > newest - 1.0]
+    before = [each for each in mine if each.year is not None and each.year <= newest - 1.0]
+    parts = {"all": mine, "last": mine[-recent:] if len(mine) > recent else []}
+    parts |= {"year": last_year if before else [], "before": before}
+    assert color.form.keys() == {name for name, part in parts.items() if part}
+    for name, (tally, leaving) in color.form.items():
+        check_tally(tally, parts[name])
+        plies = [left[id(each)] for each in parts[name]]
+        assert leaving.moves == collections.Counter((ply + 1) // 2 for ply in plies if ply > 0)
+        assert leaving.stayed == plies.count(-1)
+        assert leaving.by_player == sum(((ply - 1) % 2 == 0) == white for ply in plies if ply > 0)
+
+    # What is new: no older game of the color, whether it is kept or not, has the move there.
+    def own_moves(each):
+        return list(zip(each.keys, each.moves, strict=True))[not white :: 2]
+
+    older = [each for each in every if each.year is None or not each.year > newest - 1.0]
+    old = {pair for each in older for pair in own_moves(each)}
+    new = collections.defaultdict(list)
+    for each in last_year if old else ():
+        if (first := next((pair for pair in own_moves(each) if pair not in old), None)) is not None:
+            new[first].append(each)
+    sizes = sorted((len(of) for of in new.values() if len(of) > 1), reverse=True)
+    assert [each.tally.games for each in color.new] == sizes[:10]
+    for each in color.new:
+        board = chess.Board()
+        for move in each.line[:-1]:
+            board.push(move)
+        check_tally(each.tally, new[board.epd(), each.line[-1]])
+        assert each.before == sum(board.epd() in game.keys[not white :: 2] for game in older)
+        moves = (move for game in older for key, move in own_moves(game) if key == board.epd())
+        most = collections.Counter(moves).most_common()
+        assert each.instead in ([move for move, count in most if count == most[0][1]] or [None])
 
 
 # -- files of games ----------------------------------------------------------------------------------------
@@ -213,50 +219,49 @@ def random_games(rng, count, dated=True):
             at = max(0, int(left[ply % 2]))
             words += [board.san(move)] + [f"{{[%clk 0:{at // 60:02}:{at % 60:02}]}}"] * clocks
             board.push(move)
-        sides = ("Me", f"Other {rng.randrange(9)}")
         day = rng.choice(("{}.{:02}.{:02}", "{}.{:02}.??", "{}.??.??") if dated else ("????.??.??",))
-        tags = {"Event": rng.choice(("Rated blitz game", "Casual game", "Unrated x", "?"))}
-        tags |= {"TimeControl": rng.choice(("300+2", "60+0", "900+10", "-"))}
-        tags |= {"WhiteElo": rng.choice(("1500", "1720", "?")), "BlackElo": rng.choice(("1480", "1650", "-"))}
-        tags |= {
-            "Date": day.format(rng.choice((2019, 2020, 2021)), rng.randrange(1, 13), rng.randrange(1, 29))
+        tags = {
+            "Event": rng.choice(("Rated blitz game", "Casual game", "Unrated x", "?")),
+            "TimeControl": rng.choice(("300+2", "60+0", "900+10", "-")),
+            "WhiteElo": rng.choice(("1500", "1720", "?")),
+            "BlackElo": rng.choice(("1480", "1650", "-")),
+            "Date": day.format(rng.choice((2019, 2020, 2021)), rng.randrange(1, 13), rng.randrange(1, 29)),
+            "Result": rng.choice(("1-0", "0-1", "1/2-1/2", "*")),
         }
-        result = rng.choice(("1-0", "0-1", "1/2-1/2", "*"))
-        sides = sides if rng.random() < 0.6 else sides[::-1]
-        text += game(" ".join(words), *sides, **tags, Result=result)
+        sides = ("Me", f"Other {rng.randrange(9)}")
+        text += game(" ".join(words), *(sides if rng.random() < 0.6 else sides[::-1]), **tags)
     return text
 
 
-@pytest.mark.parametrize("dated", [True, False])
-def test_counts_are_python_chess_s(dated, cases, tmp_path):
-    rng = random.Random(7)
-    path = tmp_path / "games.pgn"
-    for _ in range(cases(8)):
-        path.write_text(random_games(rng, 60, dated))
-        read, every = ScoutedGames.read(path, "Me", _PLIES), played_games(path, "Me")
-        for least, known, recent in ((2, 3, 10), (1, 1, 100)):
-            found = scout(read, least=least, known=known, recent=recent)
-            check(found, every, every, least, known, recent)
+_FIRST, _LAST = bounds_of("2020-03-01")[0], bounds_of("2021-06")[1]
+_FILTERS = [
+    (GameFilter(), lambda each: True),
+    (GameFilter(color="white"), lambda each: each.color),
+    (GameFilter(since=_FIRST, until=_LAST), lambda each: each.year and _FIRST <= each.year < _LAST),
+    (GameFilter(speed=("blitz", "rapid")), lambda each: each.speed in ("blitz", "rapid")),
+    (GameFilter(rating=(1500.0, 1700.0)), lambda each: 1500 <= each.opponent <= 1700),
+    (GameFilter(rated=True), lambda each: each.rated),
+]
 
 
-def test_filters_are_python_chess_s(tmp_path):
-    path = tmp_path / "games.pgn"
-    path.write_text(random_games(random.Random(11), 150))
-    read, every = ScoutedGames.read(path, "Me", _PLIES), played_games(path, "Me")
-    first, last = bounds_of("2020-03-01")[0], bounds_of("2021-06")[1]
-    chosen = {
-        GameFilter(color="white"): lambda each: each.color,
-        GameFilter(since=first, until=last): lambda each: each.year and first <= each.year < last,
-        GameFilter(speed=("blitz", "rapid")): lambda each: each.speed in ("blitz", "rapid"),
-        GameFilter(rating=(1500.0, 1700.0)): lambda each: 1500 <= each.opponent <= 1700,
-    }
-    for filtered, fits in chosen.items():
-        kept = [each for each in every if fits(each)]
-        found = scout(read, filtered, least=2, recent=20)
-        check(found, every, kept, 2, 3, 20)
-        assert sum(found.taken.values()) == len(every) - len(kept) > 0
-    rated = scout(read, GameFilter(rated=True))
-    assert 0 < rated.games == path.read_text().count('[Event "Rated') - read.report.left_out.total()
+@examples(32)
+@given(
+    seed=SEEDS,
+    count=st.integers(20, 60),
+    dated=st.booleans(),
+    chosen=st.sampled_from(_FILTERS),
+    least=st.integers(1, 3),
+    known=st.sampled_from([1, 3]),
+    recent=st.sampled_from([10, 100]),
+)
+def test_counts_are_python_chess_s(tmp_path_factory, seed, count, dated, chosen, least, known, recent):
+    path = tmp_path_factory.mktemp("counts") / "games.pgn"
+    path.write_text(random_games(random.Random(seed), count, dated))
+    every, (filtered, fits) = played_games(path, "Me"), chosen
+    kept = [each for each in every if fits(each)]
+    found = scout(ScoutedGames.read(path, "Me", _PLIES), filtered, least=least, known=known, recent=recent)
+    check(found, every, kept, least, known, recent)
+    assert sum(found.taken.values()) == len(every) - len(kept)
 
 
 def test_a_whole_sample(tmp_path):
@@ -269,10 +274,14 @@ def test_a_whole_sample(tmp_path):
 
 @pytest.mark.parametrize(
     ("day", "begins", "ends"),
-    [("2021", "2020.12.31", "2022.01.01"), ("2021-02", "2021.01.31", "2021.03.01"),
-     ("2021-03-01", "2021.02.28", "2021.03.02"), ("20210301", "2021.02.28", "2021.03.02"),
-     ("2021.12.31", "2021.12.30", "2022.01.01")],
-)  # fmt: skip
+    [
+        ("2021", "2020.12.31", "2022.01.01"),
+        ("2021-02", "2021.01.31", "2021.03.01"),
+        ("2021-03-01", "2021.02.28", "2021.03.02"),
+        ("20210301", "2021.02.28", "2021.03.02"),
+        ("2021.12.31", "2021.12.30", "2022.01.01"),
+    ],
+)
 def test_days_have_bounds(day, begins, ends):
     first, last = bounds_of(day)
     assert date_of(begins) < first <= date_of(begins) + 0.01 and last <= date_of(ends) < last + 0.01
@@ -285,9 +294,8 @@ def test_what_is_no_day_is_refused(day):
 
 
 def test_months_of_games():
-    assert [month_of(date_of(day)) for day in ("1984.??.??", "1984.01.??", "1984.12.31", "1984.07.01")] == [
-        *("1984", "1984-01", "1984-12", "1984-07")
-    ]
+    days = {"1984.??.??": "1984", "1984.01.??": "1984-01", "1984.12.31": "1984-12", "1984.07.01": "1984-07"}
+    assert {day: month_of(date_of(day)) for day in days} == days
 
 
 def test_a_file_that_begins_with_the_newest_game(tmp_path):
@@ -326,9 +334,8 @@ def test_the_pgn_has_the_lines(karpov):
     text = io.StringIO(scout_pgn(karpov))
     for color in karpov.colors:
         read = chess.pgn.read_game(text)
-        assert (
-            read.errors == [] and f"Karpov Anatoli with {color.color.capitalize()}" in read.headers["Event"]
-        )
+        assert read.errors == []
+        assert f"Karpov Anatoli with {color.color.capitalize()}" in read.headers["Event"]
         stack = [(read, color.lines)]
         for node, line in stack:
             assert [each.move for each in node.variations] == [each.move for each in line.replies]
