@@ -4,12 +4,14 @@ import dataclasses
 import hashlib
 import json
 import math
+import random
 
 import chess
 import chess.engine
 import numpy as np
 import pyspiel
 import pytest
+from hypothesis import example, given
 
 from precomp_games.algorithms import best_precomputation, value_against_components
 from precomp_games.chess import (
@@ -28,9 +30,12 @@ from precomp_games.chess.game import RULES_OF_CHESS
 from precomp_games.chess.model.engine_policies import WdlUtility, centipawns, score_utility, softmax
 from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.study.words import OpponentWords
+from tests.oracles.games import SEEDS
+from tests.properties import examples
 
 PENALTY = 0.002
 DEEP, SHALLOW = SearchLimit(nodes=5000), SearchLimit(nodes=1000)
+_SHUFFLING = "4k2r/8/8/8/8/8/8/R3K3 w - - 0 1"
 BLACK_FIRST = "4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1"
 
 
@@ -93,18 +98,13 @@ def test_score_utilities(name, scale, values):
 
 
 def test_wdl_is_the_model_of_the_engines_version():
-    late = chess.Board("4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 60")
-    line = Line("e2e4", 80, None)
-    for name, model in (
-        ("Stockfish 15.1", "sf15.1"),
-        ("Stockfish 16", "sf16"),
-        ("Stockfish 15 [Hash=64]", "sf15"),
-    ):
+    late, line = chess.Board("4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 60"), Line("e2e4", 80, None)
+    versions = {"Stockfish 15.1": "sf15.1", "Stockfish 16": "sf16", "Stockfish 15 [Hash=64]": "sf15"}
+    for name, model in versions.items():
         utility = score_utility("wdl", 400.0, name)
         assert isinstance(utility, WdlUtility) and utility.model == model
         expected = chess.engine.Cp(80).wdl(model=model, ply=late.ply()).expectation()
-        assert utility.mover_utility(line, late) == expected
-    assert utility.mover_utility(line, late) != utility.mover_utility(line, chess.Board())
+        assert utility.mover_utility(line, late) == expected != utility.mover_utility(line, chess.Board())
     for name in ("stockfish", "Stockfish dev-20240101"):
         with pytest.raises(ValueError, match=r"score_utility\(\): expected Stockfish .* got"):
             score_utility("wdl", 400.0, name)
@@ -126,54 +126,48 @@ class AnsweringEngine(HashEngine):
 
     def search(self, epds, limit, multipv, samples=0):
         self.asked += [(epd, str(limit), multipv, samples) for epd in epds]
-        results = [self.result(epd, limit, 3) for epd in epds]
-        return [
-            dataclasses.replace(
-                result,
-                lines=result.lines[:multipv],
-                played=((result.lines[-1].move, 3), (result.lines[0].move, 1))
-                if len(result.lines) > 1
-                else ((result.lines[0].move, 4),),
-            )
-            for result in results
-        ]
+        results = []
+        for found in (self.result(epd, limit, 3) for epd in epds):
+            best, *others = (line.move for line in found.lines)
+            played = ((others[-1], 3), (best, 1)) if others else ((best, 4),)
+            results.append(dataclasses.replace(found, lines=found.lines[:multipv], played=played))
+        return results
 
 
-def test_who_remembers_the_game_repeats_nothing_while_ahead(cases):
+@examples(24)
+@given(SEEDS)
+@example(1)
+def test_who_remembers_the_game_repeats_nothing_while_ahead(seed):
     """By python-chess's own board, over games in which rooks and kings go back and forth."""
-    fen = "4k2r/8/8/8/8/8/8/R3K3 w - - 0 1"
-    game = pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "fen": fen})
-    left_out = 0
-    for seed in range(cases(24)):
-        engine, rng = HashEngine(200.0 + seed), np.random.default_rng(seed)
-        plain, policy = (
-            EnginePolicy(game, engine, SHALLOW, 30.0, 3, repeats=which) for which in (True, False)
-        )
-        state, board = game.new_initial_state(), chess.Board(fen)
-        for _ in range(30):
-            if state.is_terminal():
-                break
-            lines, allowed = engine.result(state.epd, SHALLOW, 3).lines, []
-            for line in lines:
-                board.push_uci(line.move)
-                if line.cp > 0 and not board.is_repetition(2):
-                    allowed.append(line.move)
-                board.pop()
-            row, others = policy.action_probabilities(state), plain.action_probabilities(state)
-            if lines[0].cp <= 0 or not allowed:
-                assert row == others
-            else:
-                assert {move_of(action).uci() for action in row} == set(allowed)
-                left_out += len(others) - len(row)
-            back = [action for action in state.legal_actions() if state.repeats(move_of(action))]
-            action = int(rng.choice(back or list(row)))
-            state.apply_action(action)
-            board.push(move_of(action))
-    assert left_out > 0
-    forgetful = pyspiel.load_game("python_chess", {"fen": fen}).new_initial_state()
+    game = pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "fen": _SHUFFLING})
+    engine, rng = HashEngine(200.0 + seed % 50), random.Random(seed)
+    plain, policy = (EnginePolicy(game, engine, SHALLOW, 30.0, 3, repeats=which) for which in (True, False))
+    state, board, left_out = game.new_initial_state(), chess.Board(_SHUFFLING), 0
+    while not state.is_terminal() and len(board.move_stack) < 30:
+        lines, allowed = engine.result(state.epd, SHALLOW, 3).lines, set()
+        for line in lines:
+            board.push_uci(line.move)
+            if line.cp > 0 and not board.is_repetition(2):
+                allowed.add(line.move)
+            board.pop()
+        row, others = policy.action_probabilities(state), plain.action_probabilities(state)
+        if lines[0].cp <= 0 or not allowed:
+            assert row == others
+        else:
+            assert {move_of(action).uci() for action in row} == allowed
+            left_out += len(others) - len(row)
+        back = [action for action in state.legal_actions() if state.repeats(move_of(action))]
+        action = rng.choice(back or list(row))
+        state.apply_action(action)
+        board.push(move_of(action))
+    assert left_out > 0 or seed != 1
+
+
+def test_where_no_rule_counts_nothing_is_remembered():
+    state = pyspiel.load_game("python_chess", {"fen": _SHUFFLING}).new_initial_state()
     for move in ("a1a2", "h8h7", "a2a1"):
-        forgetful.apply_action(action_of(chess.Move.from_uci(move)))
-    assert not forgetful.repeats(chess.Move.from_uci("h7h8"))  # where no rule counts, nothing is remembered
+        state.apply_action(action_of(chess.Move.from_uci(move)))
+    assert not state.repeats(chess.Move.from_uci("h7h8"))
 
 
 def test_how_an_engine_plays():
