@@ -10,6 +10,8 @@ import sys
 import chess
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games import config, make_policy
 from precomp_games.chess import ChessGame, EngineError
@@ -17,63 +19,83 @@ from precomp_games.chess.engines.move_stats import StatsEngine
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.model.human import HumanPolicy
 from precomp_games.chess.model.opponents import opponent_policy
+from tests.oracles.games import SEEDS
 from tests.oracles.network import PlainNetwork, random_network
+from tests.properties import examples
 
 GAME = ChessGame({"max_plies": 1000})
 REAL = os.environ.get("PRECOMP_MAIA")
 _AHEAD = "7k/PP3P2/8/8/4p3/8/3P1pp1/K6N w - - 0 1"  # promotions of both sides, an en passant capture
+_STARTS = ["", _AHEAD, "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 3 9"]
+_NETWORKS = {rating: random_network(seed) for seed, rating in enumerate((1200, 1600))}
+_PLAIN = [PlainNetwork(data) for data in _NETWORKS.values()]
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
     """Random networks for two ratings."""
-    for seed, rating in enumerate((1200, 1600)):
-        (tmp_path / f"random-{rating}.pb.gz").write_bytes(random_network(seed))
-    return tmp_path
+    folder = tmp_path_factory.mktemp("networks")
+    for rating, data in _NETWORKS.items():
+        (folder / f"random-{rating}.pb.gz").write_bytes(data)
+    return folder
 
 
-def played(fen=chess.STARTING_FEN, seed=0, most=60, back=0.3):
-    """States of a random game, beside boards with their stacks; moves are often taken back at once."""
-    game = ChessGame({"fen": "" if fen == chess.STARTING_FEN else fen, "max_plies": 1000})
-    state, board, rng = game.new_initial_state(), chess.Board(fen), random.Random(seed)
+def played(fen="", seed=0, most=60):
+    """Return states of a random game, beside boards with their stacks; moves are often taken back at once."""
+    state, rng = ChessGame({"fen": fen, "max_plies": 1000}).new_initial_state(), random.Random(seed)
+    board, found = chess.Board(fen) if fen else chess.Board(), []
     while len(board.move_stack) < most and not state.is_terminal():
-        yield state.clone(), board.copy()
-        legal = list(board.legal_moves)
-        castling = [move for move in legal if board.is_castling(move) or move.promotion]
-        undo = [
-            move
-            for move in legal
-            if len(board.move_stack) > 1
-            and (board.move_stack[-2].from_square, board.move_stack[-2].to_square)
-            == (move.to_square, move.from_square)
-        ]
-        some = (
-            undo if undo and rng.random() < back else castling if castling and rng.random() < 0.7 else legal
-        )
-        move = rng.choice(some)
+        found.append((state.clone(), board.copy()))
+        moves = legal = list(board.legal_moves)
+        last = board.move_stack[-2] if len(board.move_stack) > 1 else chess.Move.null()
+        back = chess.Move(last.to_square, last.from_square)
+        special = [move for move in legal if board.is_castling(move) or move.promotion]
+        if back in legal and rng.random() < 0.3:
+            moves = [back]
+        elif special and rng.random() < 0.7:
+            moves = special
+        move = rng.choice(moves)
         state.apply_action(action_of(move))
         board.push(move)
+    return found
 
 
-def differences(policy, network, states_and_boards):
-    """Return the largest difference between the policy and a plain network, in moves and in scores."""
+def difference(policy, networks, states_and_boards):
+    """Return the largest difference between the policy and plain networks, in moves and in scores."""
     states, boards = zip(*states_and_boards, strict=True)
     rows, scores, apart = policy.action_probabilities_batch(states), policy.evaluate_batch(states), [0.0]
     for row, score, board in zip(rows, scores, boards, strict=True):
-        plain, (win, draw, _) = network(board)
-        assert {move_of(action) for action in row} == set(plain)
-        apart += [abs(row[action_of(move)] - p) for move, p in plain.items()]
-        expected = win + 0.5 * draw
+        answers = [(weight, *network(board)) for network, weight in networks]
+        assert {move_of(action) for action in row} == set(board.legal_moves)
+        for action, p in row.items():
+            apart.append(abs(p - sum(weight * plain[move_of(action)] for weight, plain, _ in answers)))
+        expected = sum(weight * (win + 0.5 * draw) for weight, _, (win, draw, _) in answers)
         apart.append(abs(score - (expected if board.turn == chess.WHITE else 1.0 - expected)))
     return max(apart)
 
 
-@pytest.mark.parametrize("fen", [chess.STARTING_FEN, _AHEAD, "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 3 9"])
-def test_a_network_says_what_a_plain_one_says(folder, fen):
-    file = folder / "random-1200.pb.gz"
-    policy = HumanPolicy(GAME, 1200, file)
-    games = [pair for seed in range(3) for pair in played(fen, seed, 40)]
-    assert differences(policy, PlainNetwork(file.read_bytes()), games) < 1e-5
+@examples(24)
+@given(
+    seed=SEEDS,
+    fen=st.sampled_from(_STARTS),
+    rating=st.sampled_from([800, 1200, 1300, 1600, 2400]) | st.integers(1200, 1600),
+    spread=st.sampled_from([0.0, 200.0]),
+)
+def test_networks_say_what_plain_ones_say(folder, seed, fen, rating, spread):
+    """Averaged between two ratings; beyond, the last alone. With a spread, all by a normal distribution."""
+    policy = HumanPolicy(GAME, rating, folder, spread=spread)
+    high = (min(max(rating, 1200), 1600) - 1200) / 400
+    if spread:
+        odds = np.exp([-0.5 * ((rating - each) / spread) ** 2 for each in _NETWORKS])
+        high = odds[1] / odds.sum()
+    pairs = played(fen, seed, 12)
+    assert difference(policy, [(_PLAIN[0], 1.0 - high), (_PLAIN[1], high)], pairs) < 1e-5
+    # Answers do not depend on what was asked before.
+    states = [state for state, _ in pairs]
+    at_once = policy.action_probabilities_batch(states)
+    other = HumanPolicy(GAME, rating, folder, spread=spread).action_probabilities(states[-1])
+    assert other == pytest.approx(at_once[-1], abs=1e-6)
+    assert pickle.loads(pickle.dumps(policy)).action_probabilities_batch(states) == at_once
 
 
 @pytest.mark.skipif(not REAL, reason="no PRECOMP_MAIA names real networks")
@@ -82,46 +104,8 @@ def test_real_networks_say_what_plain_ones_say():
     policy = HumanPolicy(GAME, 1500)
     (file,) = policy.networks
     network = PlainNetwork(pathlib.Path(file).read_bytes())
-    games = [pair for seed in range(12) for pair in played(seed=seed)][:500]
-    assert differences(policy, network, games) < 1e-5
-
-
-def test_between_ratings_networks_are_averaged_and_beyond_them_the_last_one_stands(folder):
-    states = [state for state, _ in played(seed=5, most=9)]
-    rows = {
-        rating: [
-            np.array(list(row.values()))
-            for row in HumanPolicy(GAME, rating, folder).action_probabilities_batch(states)
-        ]
-        for rating in (800, 1200, 1300, 1600, 2400)
-    }
-    for low, between, high, below, above in zip(
-        *(rows[r] for r in (1200, 1300, 1600, 800, 2400)), strict=True
-    ):
-        np.testing.assert_allclose(between, 0.75 * low + 0.25 * high, atol=1e-12)
-        np.testing.assert_array_equal(below, low)
-        np.testing.assert_array_equal(above, high)
-
-
-def test_with_a_spread_all_networks_are_averaged(folder):
-    state = GAME.new_initial_state()
-    low, high = (HumanPolicy(GAME, each, folder).action_probabilities(state) for each in (1200, 1600))
-    odds = np.exp([-0.5 * 0.5**2, -0.5 * 1.5**2])  # 1300 is 100 and 300 from them
-    share, _ = odds / odds.sum()
-    assert sum(HumanPolicy(GAME, 1200, folder, spread=100.0).networks.values()) == pytest.approx(1.0)
-    row = HumanPolicy(GAME, 1300, folder, spread=200.0).action_probabilities(state)
-    assert row == pytest.approx({a: share * p + (1.0 - share) * high[a] for a, p in low.items()}, abs=1e-12)
-
-
-def test_answers_do_not_depend_on_what_was_asked_before(folder):
-    states = [state for state, _ in played(seed=1)]
-    policy = HumanPolicy(GAME, 1600, folder)
-    at_once = policy.action_probabilities_batch(states)
-    backwards = [HumanPolicy(GAME, 1600, folder).action_probabilities(state) for state in states[::7]]
-    for one, other in zip(at_once[::7], backwards, strict=True):
-        np.testing.assert_allclose(list(one.values()), list(other.values()), atol=1e-6)
-    again = pickle.loads(pickle.dumps(policy)).action_probabilities_batch(states)
-    assert again == at_once
+    pairs = [pair for seed in range(6) for pair in played(seed=seed)]
+    assert difference(policy, [(network, 1.0)], pairs) < 1e-5
 
 
 def test_a_spec_names_people_where_networks_are_named(folder, monkeypatch):
