@@ -84,9 +84,10 @@ def difference(policy, networks, states_and_boards):
 def test_networks_say_what_plain_ones_say(folder, seed, fen, rating, spread):
     """Averaged between two ratings; beyond, the last alone. With a spread, all by a normal distribution."""
     policy = HumanPolicy(GAME, rating, folder, spread=spread)
-    high = (min(max(rating, 1200), 1600) - 1200) / 400
+    near = min(max(rating, 1200), 1600)
+    high = (near - 1200) / 400
     if spread:
-        odds = np.exp([-0.5 * ((rating - each) / spread) ** 2 for each in _NETWORKS])
+        odds = np.exp([-0.5 * ((near - each) / spread) ** 2 for each in _NETWORKS])
         high = odds[1] / odds.sum()
     pairs = played(fen, seed, 12)
     assert difference(policy, [(_PLAIN[0], 1.0 - high), (_PLAIN[1], high)], pairs) < 1e-5

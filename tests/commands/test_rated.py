@@ -1,8 +1,8 @@
 """precomp-games calibrate --games, on an engine that answers at once."""
 
 from precomp_games.chess.model.people_values import load_people
-from tests.chess.test_rated_games import rated_game
 from tests.commands.conftest import ENGINE
+from tests.oracles.pgn import rated_game
 
 
 # Costs seconds: games are read and fitted to.

@@ -90,3 +90,22 @@ def polyglot_entry(board: chess.Board, move: str, weight: int) -> bytes:
     m = chess.Move.from_uci(move)
     raw = m.to_square | m.from_square << 6 | (m.promotion - 1 if m.promotion else 0) << 12
     return struct.pack(">QHHI", chess.polyglot.zobrist_hash(board), raw, weight, 0)
+
+
+def rated_game(number, *, plies=50, clocks=True, **tags):
+    """Return a game of random moves, with seconds that grow with the half-move."""
+    rng, board, words, left = random.Random(number), chess.Board(), [], [180, 180]
+    for ply in range(plies):
+        moves = list(board.legal_moves)
+        if not moves:
+            break
+        left[ply % 2] -= (ply // 10 - 2) if ply > 1 else 0
+        move = rng.choice(moves)
+        words.append(board.san(move))
+        if clocks:
+            words.append(f"{{[%clk 0:{left[ply % 2] // 60:02}:{left[ply % 2] % 60:02}]}}")
+        board.push(move)
+    result = ("1-0", "0-1", "1/2-1/2")[number % 3]
+    tags = {"WhiteElo": "1500", "BlackElo": "1700", "TimeControl": "180+2", "Result": result} | tags
+    text = game(" ".join(words), f"A{number}", "B", Date=f"{2000 + number}.01.01", **tags)
+    return text.replace(" *\n", f" {result}\n")
