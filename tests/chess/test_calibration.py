@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import pickle
+from typing import Any
 
 import chess
 import numpy as np
@@ -24,6 +25,7 @@ from precomp_games.chess.model.calibration import (
 )
 from precomp_games.chess.model.model import preparation_policies
 from tests.chess.test_preparation import HashEngine
+from tests.oracles.files import with_value
 from tests.oracles.games import uniform
 
 SETTINGS = PreparationSettings(menu=8)
@@ -58,11 +60,14 @@ def test_a_fit_recovers_what_games_were_simulated_from():
     assert fit.made_for == SCOPE
     np.testing.assert_allclose(fit.coefficients, TRUE.coefficients, atol=0.05)
     assert fit.prior_games == pytest.approx(30.0, rel=0.1)
-    errors = [
-        fit.expected(each.line, each.material) - TRUE.expected(each.line, each.material)
-        for each in samples[:500]
-    ]
-    assert np.abs(errors).max() < 0.04 and np.abs(errors).mean() < 0.01
+    found, expected = (
+        np.array([each.expected(sample.line, sample.material) for sample in samples[:500]])
+        for each in (fit, TRUE)
+    )
+    assert np.abs(found - expected).max() < 0.04 and np.abs(found - expected).mean() < 0.01
+    # Positions that do not differ need no games of their own.
+    samples = simulated(dataclasses.replace(TRUE, prior_games=1e6), 3000, games=4, draws=0.5)
+    assert fit_calibration(samples, SETTINGS, "x").prior_games > 30.0
 
 
 def test_games_that_a_value_is_worth_make_the_best_estimate_where_games_are_drawn():
@@ -74,31 +79,24 @@ def test_games_that_a_value_is_worth_make_the_best_estimate_where_games_are_draw
     for each in simulated(TRUE, 6000, games=60, draws=0.7, seed=1):
         few = rng.multivariate_hypergeometric([each.wins, each.draws, each.losses], 3) @ [1.0, 0.5, 0.0]
         priors = fit.prior_games * np.array([0.5, 1.0, 2.0])
-        errors += (
-            each.score / 60 - (priors * fit.expected(each.line, each.material) + few) / (priors + 3)
-        ) ** 2
+        estimate = (priors * fit.expected(each.line, each.material) + few) / (priors + 3)
+        errors += (each.score / 60 - estimate) ** 2
     assert errors.argmin() == 1
 
 
-def test_positions_that_do_not_differ_need_no_games_of_their_own():
-    samples = simulated(dataclasses.replace(TRUE, prior_games=1e6), 3000, games=4, draws=0.5)
-    assert fit_calibration(samples, SETTINGS, "x").prior_games > 30.0
-
-
-def boards():
-    yield chess.Board()
-    yield chess.Board("8/8/4k3/8/8/4K3/4P3/8 w - - 0 1")
-    yield chess.Board("r1b2rk1/ppp2ppp/8/8/8/8/PPP2PPP/R1BQ1RK1 b - - 0 1")
+_LEVEL, _AHEAD = chess.Board(), chess.Board("8/8/4k3/8/8/4K3/4P3/8 w - - 0 1")
+_BEHIND = chess.Board("r1b2rk1/ppp2ppp/8/8/8/8/PPP2PPP/R1BQ1RK1 b - - 0 1")
 
 
 @pytest.mark.parametrize("fit", [TRUE, load_calibration(), load_calibration("engines")])
 def test_values_grow_with_the_score_and_stay_inside(fit):
     scores = [(None, -1), (None, -30), *((cp, None) for cp in range(-5000, 5001, 25)), (None, 30), (None, 1)]
-    for board in boards():
+    for board in (_LEVEL, _AHEAD, _BEHIND):
         values = [fit.mover_utility(Line("e2e4", *score), board) for score in scores]
         assert values == sorted(values) and 0.0 < values[0] < 0.2 and 0.8 < values[-1] < 1.0
-    ahead = [fit.mover_utility(Line("e2e4", 100, None), board) for board in boards()]
-    assert ahead[2] < ahead[0] < ahead[1]  # a queen less, as much, a pawn more
+    # A queen less, as much, a pawn more.
+    values = [fit.mover_utility(Line("e2e4", 100, None), board) for board in (_BEHIND, _LEVEL, _AHEAD)]
+    assert values == sorted(values) and len(set(values)) == 3
 
 
 def test_what_is_shipped_is_for_the_defaults():
@@ -108,8 +106,8 @@ def test_what_is_shipped_is_for_the_defaults():
     settings = PreparationSettings(evaluation="calibrated", opponent_temperature_cp=20.0, menu=8)
     value = preparation_policies(settings, HashEngine()).leaf_value
     assert value.utility == fit
-    # The one who is to move prepares: what a level position is worth to it is White's, or one less it.
-    for fen in ("", chess.Board("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 0 1").fen()):
+    # Whoever is to move prepares: what a level position is worth to it is White's, or one less it.
+    for fen in ("", "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 0 1"):
         state = pyspiel.load_game("python_chess", {"fen": fen}).new_initial_state()
         line = HashEngine().result(state.epd, settings.analyst_limit, 8).lines[0]
         mover = value.utility.mover_utility(line, state.board)
@@ -126,74 +124,51 @@ def test_what_is_shipped_is_for_the_defaults():
         ({"opponent_plays": "bestmove"}, ["softmax", "bestmove"]),
         ({"opponent_temperature_cp": 41.0}, ["r from 1 to 40 cp", "41"]),
         ({"opponent_temperature_cp": (20.0, 80.0)}, ["r from 1 to 40 cp", "20 to 80"]),
+        ({}, ["Stockfish 15.1", "Stockfish 16."]),
     ],
 )
-def test_what_does_not_fit_is_told(changed, words):
-    told = TRUE.misfits(dataclasses.replace(SETTINGS, **changed), "Stockfish 15.1")
-    assert all(word in " ".join(told) for word in words)
-    assert told[-1].endswith("precomp-games calibrate.")
+def test_what_does_not_fit_is_reported(changed, words):
+    engine = "Stockfish 15.1" if changed else "Stockfish 16"
+    lines = TRUE.misfits(dataclasses.replace(SETTINGS, **changed), engine)
+    assert all(word in " ".join(lines) for word in words)
+    assert lines[-1].endswith("precomp-games calibrate.")
 
 
-def test_another_engine_is_told():
-    assert TRUE.misfits(SETTINGS, "Stockfish 15.1") == []
-    told = " ".join(TRUE.misfits(SETTINGS, "Stockfish 16"))
-    assert "Stockfish 15.1" in told and "Stockfish 16." in told
+_OF_NO_FORM = ["", "nonsense", "[]", "{}", "[" * 100_000, '{"prior_games": ' + "9" * 10_000 + "}"]
+_WRONG: dict[str, list[Any]] = {
+    "format": ["precomp-games calibration 2"],
+    "prior_games": [0, "4", math.nan, math.inf],
+    "coefficients": [{"constant": 0.5}, [0.5] * 3],
+    "coefficients.score": [-0.1],
+    "coefficients.constant": [1e9, True, None],
+    "made_for": ["Stockfish"],
+    "made_for.engine": [7],
+    "made_for.analyst": ["nodes=0"],
+    "made_for.multipv": [0],
+    "made_for.least_r": [50],
+    "made_for.most_r": [math.nan],
+    "evidence": [" " * (1 << 20)],
+}
 
 
-def test_files_come_back_as_they_were(tmp_path):
-    save_calibration(TRUE, tmp_path / "fit.json", {"games": 3})
-    assert load_calibration(tmp_path / "fit.json") == TRUE
-    assert json.loads((tmp_path / "fit.json").read_text())["evidence"] == {"games": 3}
+def test_files_come_back_as_they_were_and_those_that_are_none_are_refused(tmp_path):
+    path = tmp_path / "fit.json"
+    save_calibration(TRUE, path, {"games": 3})
+    data = json.loads(path.read_text())
+    assert load_calibration(path) == TRUE and data["evidence"] == {"games": 3}
     assert pickle.loads(pickle.dumps(TRUE)) == TRUE
-    fit = str(tmp_path / "fit.json")
-    settings = PreparationSettings(evaluation="calibrated", calibration=fit, trusted=True)
+    settings = PreparationSettings(evaluation="calibrated", calibration=str(path), trusted=True)
     assert preparation_policies(settings, HashEngine()).leaf_value.utility == TRUE
     with pytest.raises(ValueError, match="JSON"):
         save_calibration(TRUE, tmp_path / "other.json", {"games": math.nan})
     assert not (tmp_path / "other.json").exists()
-
-
-def changed(**changes):
-    told = {
-        "format": "precomp-games calibration 1",
-        "made_for": dataclasses.asdict(SCOPE),
-        "coefficients": {"constant": 0.5, "score": 0.5, "material": 0.5},
-        "prior_games": 4.0,
-        "evidence": {},
-    }
-    for name, value in changes.items():
-        inner = told if name in told else next(v for v in told.values() if isinstance(v, dict) and name in v)
-        inner[name] = value
-    return json.dumps(told)
-
-
-_OF_NO_FORM = ["", "nonsense", "[]", "{}", "[" * 100_000, '{"prior_games": ' + "9" * 10_000 + "}"]
-_WRONG_FIELDS = [
-    {"format": "precomp-games calibration 2"},
-    *({"prior_games": value} for value in (0, "4", math.nan, math.inf)),
-    {"score": -0.1},
-    *({"constant": value} for value in (1e9, True, None)),
-    *({"coefficients": value} for value in ({"constant": 0.5}, [0.5] * 3)),
-    {"made_for": "Stockfish"},
-    {"engine": 7},
-    {"analyst": "nodes=0"},
-    {"multipv": 0},
-    {"least_r": 50},
-    {"most_r": math.nan},
-    {"evidence": " " * (1 << 20)},
-]
-
-
-def test_files_that_are_none_are_refused(tmp_path):
-    path = tmp_path / "fit.json"
-    for text in [*_OF_NO_FORM, *(changed(**fields) for fields in _WRONG_FIELDS), "\xff" + changed()]:
+    wrong = [json.dumps(with_value(data, at, value)) for at, values in _WRONG.items() for value in values]
+    for text in [*_OF_NO_FORM, *wrong, "\xff" + json.dumps(data)]:
         path.write_text(text, encoding="latin-1")
-        told = r"load_calibration\(\): expected a calibration, got '.*fit.json' \("
-        with pytest.raises(ValueError, match=told):
+        expected = r"load_calibration\(\): expected a calibration, got '.*fit.json' \("
+        with pytest.raises(ValueError, match=expected):
             load_calibration(path)
             pytest.fail(f"taken: {text[:200]}")
-    path.write_text(changed())
-    assert load_calibration(path).coefficients == (0.5,) * 3
 
 
 def test_games_are_counted_for_the_side_to_move():
