@@ -1,10 +1,8 @@
-"""Files in a preparation's folder that replace those its settings name, and sparring with them."""
+"""Files in a preparation's folder that replace those its settings name."""
 
 import dataclasses
-import io
 import json
 import os
-import sys
 
 import chess
 import numpy as np
@@ -15,10 +13,7 @@ from precomp_games.chess import ChessGame, Preparation, PreparationSettings, act
 from precomp_games.chess.model.calibration import load_calibration, save_calibration
 from precomp_games.chess.model.model import MODEL_FILE, ModelFiles, named_people, preparation_policies
 from precomp_games.chess.model.people_values import load_people, save_people
-from precomp_games.commands.uci import main
-from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
-from tests.examples.launcher import launch
 from tools.samples import results, sample_games, small_book
 from tools.soak.clusters import engine_file
 
@@ -34,9 +29,6 @@ SPECS = (
     f"mixture(a={GAMES},b=polyglot(file=book.bin),weights=of(a=3,b=1))",
     f"mixture(a=uci(nodes=9),b=noisy(policy={OTHERS}),per=move)",
 )
-
-
-AFTER_D4 = chess.Board("rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq - 0 1")
 
 
 @pytest.fixture
@@ -88,28 +80,23 @@ def test_the_opponent_is_the_same_without_its_files(spec, player, here, tmp_path
         assert rows == others
 
 
-def test_a_calibration_lies_there_too(here, tmp_path):
-    save_calibration(dataclasses.replace(load_calibration(), prior_games=7.5), here / "fit.json")
-    settings = PreparationSettings(evaluation="calibrated", calibration="fit.json", trusted=True)
-    made(settings, tmp_path / "out")
-    (here / "fit.json").unlink()
-    found = Preparation.read(tmp_path / "out").settings
-    assert preparation_policies(found, HashEngine()).leaf_value.utility.prior_games == 7.5
+def test_fits_lie_there_too(here, tmp_path):
+    people = dataclasses.replace(load_people(), source="one's own")
+    save_calibration(dataclasses.replace(load_calibration(), prior_games=7.5), here / "calibrated.json")
+    save_people(people, here / "people.json")
+    found = {}
+    for kind in ("calibrated", "people"):
+        settings = PreparationSettings(evaluation=kind, calibration=f"{kind}.json", rating=1234, trusted=True)
+        made(settings, tmp_path / kind)
+        (here / f"{kind}.json").unlink()
+        found[kind] = Preparation.read(tmp_path / kind).settings
+    values = {kind: preparation_policies(each, HashEngine()).leaf_value for kind, each in found.items()}
+    assert values["calibrated"].utility.prior_games == 7.5
+    assert values["people"].utility == people.at("blitz", 1234) and named_people(found["people"]) == people
     # Data of other settings are not taken.
     with pytest.raises(ValueError, match="a calibration that is shipped"):
-        preparation_policies(dataclasses.replace(found, calibration="other.json"), HashEngine())
-
-
-def test_fits_to_peoples_games_lie_there_too(here, tmp_path):
-    fit = dataclasses.replace(load_people(), source="one's own")
-    save_people(fit, here / "fit.json")
-    settings = PreparationSettings(evaluation="people", calibration="fit.json", rating=1234, trusted=True)
-    made(settings, tmp_path / "out")
-    (here / "fit.json").unlink()
-    found = Preparation.read(tmp_path / "out").settings
-    assert named_people(found) == fit
-    utility = preparation_policies(found, HashEngine()).leaf_value.utility
-    assert utility == fit.at("blitz", 1234)
+        other = dataclasses.replace(found["calibrated"], calibration="other.json")
+        preparation_policies(other, HashEngine())
 
 
 def test_where_nothing_is_named_or_an_engine_nothing_is_written(here, tmp_path):
@@ -153,68 +140,3 @@ def test_data_that_are_none(here, tmp_path):
         write_archive(path, header | {"opponent": part}, arrays)
         with pytest.raises(ValueError, match="expected data of an opponent, got others"):
             preparation_policies(Preparation.read(tmp_path / "out").settings, HashEngine())
-
-
-# -- sparring ------------------------------------------------------------------------------------------------
-
-
-def prepared(here, *flags):
-    """A preparation by the example, in `here`, with paths as users type them."""
-    quick = ("--evaluation=linear", "--max_plies=2", "--match_games=0", "--penalty=0.05", "--workers=1")
-    done = launch("chess_preparation", *quick, "--store=s.sqlite", "--output_dir=out", *flags, cwd=here)
-    assert done.returncode == 0, done.stderr
-
-
-def answer(monkeypatch, capsys, *flags, moves="d2d4"):
-    """Return the entry point's last line in a game."""
-    monkeypatch.setattr(sys, "stdin", io.StringIO(f"uci\nposition startpos moves {moves}\ngo\nquit\n"))
-    assert main(["precomp-games-uci", *map(str, flags), "--seed=1"]) == 0, capsys.readouterr().err
-    return capsys.readouterr().out.splitlines()[-1]
-
-
-# Costs seconds: engines play in three examples.
-def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatch, capsys):
-    engine = engine_file(tmp_path, slow=False)
-    prepared(here, f"--engine={engine}", f"--opponent={OTHERS[:-1]},prior=uci(nodes=20))")
-    here.rename(tmp_path / "moved")
-    (tmp_path / "moved" / "games.pgn").unlink()
-    monkeypatch.chdir(tmp_path)
-    said = answer(monkeypatch, capsys, "--opponent=moved/out", f"--engine={engine}")
-    assert chess.Move.from_uci(said.removeprefix("bestmove ")) in AFTER_D4.legal_moves
-    flags = ("--nocontrols", "--games=1", "--store=:memory:", "--workers=1", f"--engine={engine}")
-    done = launch("book_match", "--from=moved/out", *flags, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-
-
-def test_sparring_with_ones_own_engine(here, tmp_path, monkeypatch, capsys):
-    """The flags of a preparation against an engine of one's own are those of sparring with it."""
-    engine = engine_file(tmp_path, slow=False)
-    own = [f"--opponent_engine={engine}", "--opponent_option=Hash=64", "--opponent_option=Style=Wild"]
-    prepared(here, f"--engine={engine}", *own, "--r=1e-6")
-    assert Preparation.read(here / "out").engines == ("Fake 1.0", "Fake 1.0 [Hash=64, Style=Wild]")
-    best = f"bestmove {fake_engine.ranked(AFTER_D4, 3)[0]}"
-    assert answer(monkeypatch, capsys, "--opponent=out", *own) == best
-    same = ["--engine_option=Hash=64", "--engine_option=Style=Wild"]
-    assert answer(monkeypatch, capsys, "--opponent=out", f"--engine={engine}", *same) == best
-    assert answer(monkeypatch, capsys, "--opponent=out", f"--engine={engine}", *own[1:]) == best
-    for flags, options in (([f"--engine={engine}"], "engine"), (own[:2], "opponent")):
-        assert main(["x", "--opponent=out", *flags]) == 1
-        error = capsys.readouterr().err
-        assert f"--{options}_option='Hash=64' --{options}_option='Style=Wild'" in error
-        assert error.count("\n") == 1
-    # Our own play is the other engine's.
-    own_play = ("--book=out", "--play=model", f"--engine={engine}")
-    assert "bestmove" in answer(monkeypatch, capsys, *own_play, moves="a2a3 a7a6")
-
-
-def test_a_spec_that_names_an_engine_is_repeated(here, tmp_path, monkeypatch, capsys):
-    engine = engine_file(tmp_path, slow=False)
-    spec = f"uci(engine={engine},nodes=20,r=1e-6)"
-    prepared(here, f"--engine={engine}", f"--opponent={spec}")
-    flags = ("--opponent=out", f"--engine={engine}")
-    assert main(["x", *flags]) == 1
-    assert "--opponent_spec repeats it" in capsys.readouterr().err
-    assert main(["x", *flags, "--opponent_spec=uci(engine=/bin/true)"]) == 1
-    assert "--opponent_spec: expected the spec of the preparation" in capsys.readouterr().err
-    said = answer(monkeypatch, capsys, *flags, f"--opponent_spec={spec}")
-    assert said == f"bestmove {fake_engine.ranked(AFTER_D4, 3)[0]}"

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from precomp_games.chess import Preparation
-from precomp_games.commands.uci import main as uci
 from tests.commands.conftest import ENGINE, GAMES
 
 
@@ -42,15 +41,3 @@ def test_people_of_the_rating_are_behind_a_persons_games(folder, run):
     # Elsewhere, without networks, an error names what is missing.
     error = run("match", "--from=friend", ENGINE[0], "--games=2", status=1)
     assert "expected networks of people's moves" in error
-
-
-def test_people_play_as_a_uci_engine(folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
-    lines = iter(["uci\n", "position startpos moves e2e4\n", "go infinite\n", "stop\n", "quit\n"])
-    monkeypatch.setattr("sys.stdin", type("Input", (), {"readline": lambda self, _: next(lines, "")})())
-    assert uci(["precomp-games-uci", "--play=human(rating=1300)", "--maia=networks", "--seed=1"]) == 0
-    said = capsys.readouterr().out
-    assert "players rated about 1300" in said and "bestmove " in said
-    for play, told in (("human(rating=1300)", "networks of people's moves"), ("nobody", "engine, model")):
-        assert uci(["precomp-games-uci", f"--play={play}"]) == 1
-        assert told in capsys.readouterr().err
