@@ -1,46 +1,58 @@
-"""Counts and what they predict: by hand, by their limits, and by a plain loop over games."""
+"""Counts and what they predict: by hand, by their limits, and by a plain loop over games; Polyglot books."""
 
 import math
+import os
 import pickle
-from pathlib import Path
+import random
 
 import chess
+import chess.polyglot
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from precomp_games import make_policy
 from precomp_games.chess import ChessGame, action_of, games_policy
-from precomp_games.chess.data.game_records import position_hash
+from precomp_games.chess.data import move_counts
 from precomp_games.chess.data.move_counts import (
     CountsPolicy,
     GameSelection,
     GameTable,
     GameWeights,
     MoveCounts,
+    PolyglotCounts,
     predicted_rows,
 )
 from precomp_games.chess.model.count_fit import RollingCounts
-from precomp_games.chess.model.opponents import rolling_fit
-from tests.oracles.pgn import game
+from precomp_games.chess.model.opponents import GamesPolicy, polyglot_policy, rolling_fit
+from precomp_games.policies.specs import quoted
+from tests.oracles.pgn import game, mutated, polyglot_entry
+from tests.properties import examples
 
 GAME = ChessGame()
+START, LATER = chess.Board(), chess.Board()
+LATER.push_uci("e2e4")
 
 
-def after(*moves: str):
-    """Return the state and the board after moves in SAN."""
+def after(*moves):
+    """Return the state after moves in SAN."""
     state = GAME.new_initial_state()
     for san in moves:
         state.apply_action(action_of(state.board.parse_san(san)))
     return state
 
 
-def by_san(state, row) -> dict[str, float]:
+def by_san(state, row):
     return {state.board.san(chess.Move(a % 64, a // 64 % 64)): p for a, p in row.items()}
 
 
-def table_of(tmp_path: Path, *texts: str, player: str | None = None, **options) -> GameTable:
-    path = tmp_path / "games.pgn"
+def actions(**weights):
+    return {action_of(chess.Move.from_uci(move)): weight for move, weight in weights.items()}
+
+
+def table_of(folder, *texts, player=None, **options):
+    path = folder / "games.pgn"
     path.write_text("".join(texts))
     return GameSelection(str(path), player, **options).table()
 
@@ -52,49 +64,50 @@ GAMES = (
     game("1. e4 Ke4", "A", "B", Date="2004.??.??"),
     game("1. e4 e5", "A", "B", Variant="Atomic"),
 )
+MET = after("d4", "Nf6", "c4", "e6")
 
 
-def test_counts_by_hand(tmp_path: Path) -> None:
+def test_counts_by_hand(tmp_path):
     """Transpositions are one position; a player's own moves alone; a variation counts nothing."""
-    start, met = after(), after("d4", "Nf6", "c4", "e6")
-    everyone = MoveCounts.of_tables([table_of(tmp_path, *GAMES)])
-    assert by_san(start, everyone.at(start.board)) == {"d4": 2.0, "c4": 1.0, "e4": 1.0}
-    assert by_san(met, everyone.at(met.board)) == {"Nf3": 1.0, "Nc3": 2.0}
-    assert everyone.at(after("e4").board) == {}
+    table, start = table_of(tmp_path, *GAMES), after()
     own = MoveCounts.of_tables([table_of(tmp_path, *GAMES, player="A")])
-    assert by_san(start, own.at(start.board)) == {"d4": 1.0, "c4": 1.0, "e4": 1.0}
-    assert by_san(met, own.at(met.board)) == {"Nf3": 1.0, "Nc3": 1.0}
-    assert by_san(after("d4"), own.at(after("d4").board)) == {"Nf6": 1.0}
-    aged = MoveCounts.of_tables([table_of(tmp_path, *GAMES)], GameWeights(half_life=2.0))
-    weights = by_san(met, aged.at(met.board))
-    assert weights == {"Nf3": pytest.approx(0.25, abs=1e-15), "Nc3": pytest.approx(1.5, abs=1e-15)}
-    later = MoveCounts.of_tables([table_of(tmp_path, *GAMES)], GameWeights(half_life=2.0, as_of=2003.0))
-    weights = by_san(met, later.at(met.board))  # of a game that is newer, the age is none
-    assert weights["Nc3"] == pytest.approx(2**-0.25 + 1.0) and weights["Nf3"] == pytest.approx(2**-1.25)
+    everyone = MoveCounts.of_tables([table])
+    for counts, state, row in (
+        (everyone, start, {"d4": 2.0, "c4": 1.0, "e4": 1.0}),
+        (everyone, MET, {"Nf3": 1.0, "Nc3": 2.0}),
+        (everyone, after("e4"), {}),
+        (own, start, {"d4": 1.0, "c4": 1.0, "e4": 1.0}),
+        (own, MET, {"Nf3": 1.0, "Nc3": 1.0}),
+        (own, after("d4"), {"Nf6": 1.0}),
+        (MoveCounts.of_tables([table], GameWeights(half_life=2.0)), MET, {"Nf3": 0.25, "Nc3": 1.5}),
+        (  # of a game that is newer, the age is none
+            MoveCounts.of_tables([table], GameWeights(half_life=2.0, as_of=2003.0)),
+            MET,
+            {"Nf3": 2**-1.25, "Nc3": 2**-0.25 + 1.0},
+        ),
+    ):
+        assert by_san(state, counts.at(state.board)) == pytest.approx(row, abs=1e-15)
 
 
-def test_weights_by_rating_and_speed(tmp_path: Path) -> None:
+def test_weights_by_rating_and_speed(tmp_path):
     table = table_of(
         tmp_path,
         game("1. e4 e5", WhiteElo="2500", BlackElo="2600", TimeControl="60"),
         game("1. d4 d5", TimeControl="600+5"),
         game("1. c4 c5", Date="1999.01.01"),
     )
-    start, reply = after(), after("e4")
+    for state, options, row in (
+        (after(), {"rating": 2700, "rating_scale": 100.0}, {"e4": 0.25, "d4": 1.0, "c4": 1.0}),
+        (after("e4"), {"rating": 2700}, {"e5": 0.5}),
+        (after(), {"speed": "rapid", "other_speeds": 0.5}, {"e4": 0.5, "d4": 1.0, "c4": 1.0}),
+        (after(), {"speed": "rapid"}, {"d4": 1.0, "c4": 1.0}),
+        (after(), {"half_life": 1.0}, {"c4": 1.0}),  # the others have no date
+    ):
+        counts = MoveCounts.of_tables([table], GameWeights(**options))
+        assert by_san(state, counts.at(state.board)) == pytest.approx(row)
 
-    def at(state, **options):
-        return by_san(state, MoveCounts.of_tables([table], GameWeights(**options)).at(state.board))
 
-    assert at(start, rating=2700, rating_scale=100.0) == {"e4": 0.25, "d4": 1.0, "c4": 1.0}
-    assert at(reply, rating=2700) == {"e5": 0.5}
-    assert at(start, speed="rapid", other_speeds=0.5) == {"e4": 0.5, "d4": 1.0, "c4": 1.0}
-    assert at(start, speed="rapid") == {"d4": 1.0, "c4": 1.0}
-    assert at(start, half_life=1.0) == pytest.approx({"c4": 1.0})  # the others have no date
-
-
-def test_batches_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from precomp_games.chess.data import move_counts
-
+def test_batches_add_up(tmp_path, monkeypatch):
     whole = table_of(tmp_path, *GAMES)
     parts = [whole.select(np.arange(whole.num_games) == k) for k in range(whole.num_games)]
     monkeypatch.setattr(move_counts, "_ROWS", 3)
@@ -107,53 +120,50 @@ def test_batches_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert whole.ply.tolist() == [0, 1, 2, 3, 4] * 3 + [0]
 
 
-def test_limits_of_alpha(tmp_path: Path) -> None:
-    """At infinity the prior, at 0 the frequencies, to 1e-12; the prior where nothing was played."""
+def test_at_infinite_alpha_is_the_prior_and_at_none_the_frequencies(tmp_path):
+    """To 1e-12; and the prior where nothing was played."""
     counts = MoveCounts.of_tables([table_of(tmp_path, *GAMES)])
     prior = CountsPolicy(GAME, counts, 3.0)
-    states = [after(), after("d4", "Nf6", "c4", "e6"), after("e4"), after("a3", "a6")]
-    for state in states:
-        weights = counts.at(state.board)
-        expected = prior.action_probabilities(state)
+    for state in (after(), MET, after("e4"), after("a3", "a6")):
+        expected, weights = prior.action_probabilities(state), counts.at(state.board)
+        shares = {a: w / sum(weights.values()) for a, w in weights.items()} or expected
         assert CountsPolicy(GAME, counts, math.inf, prior).action_probabilities(state) == expected
-        row = CountsPolicy(GAME, counts, 1e15, prior).action_probabilities(state)
-        assert row == pytest.approx(expected, abs=1e-12)
-        row = CountsPolicy(GAME, counts, 0.0, prior).action_probabilities(state)
-        total = sum(weights.values())
-        assert row == pytest.approx({a: w / total for a, w in weights.items()} or expected, abs=1e-12)
+        for alpha, row in ((1e15, expected), (0.0, shares)):
+            found = CountsPolicy(GAME, counts, alpha, prior).action_probabilities(state)
+            assert found == pytest.approx(row, abs=1e-12)
     uniform = CountsPolicy(GAME, counts, math.inf).action_probabilities(after())
     assert uniform == pytest.approx(dict.fromkeys(after().legal_actions(), 1 / 20))
 
 
-def test_the_formula(tmp_path: Path) -> None:
+class Source:
+    """Counts that are the same everywhere."""
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def at(self, board):
+        return self.weights
+
+
+def test_the_formula(tmp_path):
     counts = MoveCounts.of_tables([table_of(tmp_path, *GAMES)])
-    state = after()
-    e4, d4, c4, a3 = (action_of(chess.Move.from_uci(m)) for m in ("e2e4", "d2d4", "c2c4", "a2a3"))
-    prior = {a3: 0.75, d4: 0.25}
-    row = CountsPolicy(GAME, counts, 2.0, lambda _: prior).action_probabilities(state)
-    assert row == pytest.approx({d4: 2.5 / 6, c4: 1 / 6, e4: 1 / 6, a3: 1.5 / 6}, abs=1e-15)
-
-    class Odd:
-        def at(self, board):
-            return {d4: 6.0, 7: 5.0}  # 7 is no legal action
-
-    row = CountsPolicy(GAME, Odd(), 2.0, lambda _: prior).action_probabilities(state)
-    assert row == pytest.approx({d4: 6.5 / 8, a3: 1.5 / 8}, abs=1e-15)
+    prior = actions(a2a3=0.75, d2d4=0.25)
+    row = CountsPolicy(GAME, counts, 2.0, lambda _: prior).action_probabilities(after())
+    assert row == pytest.approx(actions(d2d4=2.5 / 6, c2c4=1 / 6, e2e4=1 / 6, a2a3=1.5 / 6), abs=1e-15)
+    odd = Source(actions(d2d4=6.0) | {7: 5.0})  # 7 is no legal action
+    row = CountsPolicy(GAME, odd, 2.0, lambda _: prior).action_probabilities(after())
+    assert row == pytest.approx(actions(d2d4=6.5 / 8, a2a3=1.5 / 8), abs=1e-15)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(200)
 @given(
     st.dictionaries(st.sampled_from(after().legal_actions()), st.floats(1e-6, 1e6), max_size=20),
     st.floats(0.0, 1e9),
 )
 @example({}, 5e-324)
 @example({}, 0.0)
-def test_rows_are_distributions(weights, alpha: float) -> None:
-    class Source:
-        def at(self, board):
-            return weights
-
-    row = CountsPolicy(GAME, Source(), alpha).action_probabilities(after())
+def test_rows_are_distributions(weights, alpha):
+    row = CountsPolicy(GAME, Source(weights), alpha).action_probabilities(after())
     assert math.fsum(row.values()) == pytest.approx(1.0) and min(row.values()) >= 0.0
     assert set(row) <= set(after().legal_actions())
 
@@ -161,31 +171,28 @@ def test_rows_are_distributions(weights, alpha: float) -> None:
 # -- rolling -----------------------------------------------------------------------------------------------
 
 
-def random_games(seed: int, count: int = 40) -> list[str]:
-    """Games of a few plies by a player whose taste changes."""
+def random_games(seed, count=40):
+    """Return games of a few plies by a player whose taste changes."""
     rng, texts = np.random.default_rng(seed), []
     for _ in range(count):
         year, board, sans = int(rng.integers(1980, 1988)), chess.Board(), []
         for _ in range(int(rng.integers(1, 5))):
             moves = sorted(board.legal_moves, key=lambda move: move.uci())[: 2 + year % 3]
-            move = moves[int(rng.integers(len(moves)))]
-            sans.append(board.san(move))
-            board.push(move)
-        white, black = ("A", "B") if rng.random() < 0.5 else ("B", "A")
-        texts.append(game(" ".join(sans), white, black, Date=f"{year}.{int(rng.integers(1, 13)):02}.15"))
+            sans.append(board.san_and_push(moves[int(rng.integers(len(moves)))]))
+        players = ("A", "B") if rng.random() < 0.5 else ("B", "A")
+        texts.append(game(" ".join(sans), *players, Date=f"{year}.{int(rng.integers(1, 13)):02}.15"))
     return texts
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_rolling_is_a_policy_for_each_month(tmp_path: Path, seed: int) -> None:
-    """The same probabilities as those of a policy that has only the months before."""
-    table = table_of(tmp_path, *random_games(seed), player="A")
+@examples(24)
+@given(st.integers(0, 2**32), st.integers(10, 40))
+def test_rolling_is_a_policy_for_each_month_that_has_only_those_before(tmp_path_factory, seed, count):
+    table = table_of(tmp_path_factory.getbasetemp(), *random_games(seed, count), player="A")
     half_life, alpha = 2.0, 0.7
-    rolling = RollingCounts(table)
     legal = predicted_rows(CountsPolicy(GAME, MoveCounts.of_tables([])), table)
     played = table.actions[table.own].tolist()
     prior = np.array([row[action] for row, action in zip(legal, played, strict=True)])
-    found = rolling.probabilities(half_life, alpha, prior)
+    found = RollingCounts(table).probabilities(half_life, alpha, prior)
     expected = np.zeros(len(found))
     months = np.floor(12 * table.years)
     for month in np.unique(months):
@@ -197,54 +204,53 @@ def test_rolling_is_a_policy_for_each_month(tmp_path: Path, seed: int) -> None:
     assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_rare_positions_are_left_to_the_prior(tmp_path: Path) -> None:
+def test_rare_positions_are_left_to_the_prior(tmp_path):
     path = tmp_path / "games.pgn"
     lines = ["1. e4 e5 2. Nf3", "1. e4 e5 2. Nf3", "1. e4 c5 2. c3", "1. d4"]
     path.write_text("".join(game(f"{line} {{{k}}}", "A", "B", Round=str(k)) for k, line in enumerate(lines)))
-    every, some = (games_policy(GAME, path, "A", alpha=1.0, least=least) for least in (1, 2))
+    every, some, none = (games_policy(GAME, path, "A", alpha=1.0, least=least) for least in (1, 2, 5))
     prior = CountsPolicy(GAME, MoveCounts.of_tables([]))
-    for state, kept in ((after(), True), (after("e4", "e5"), True), (after("e4", "c5"), False)):
-        expected = every if kept else prior
-        assert some.action_probabilities(state) == pytest.approx(expected.action_probabilities(state))
     rare = after("e4", "c5")
+    for policy, state, expected in (
+        (some, after(), every),
+        (some, after("e4", "e5"), every),
+        (some, rare, prior),
+        (none, after(), prior),
+    ):
+        assert policy.action_probabilities(state) == pytest.approx(expected.action_probabilities(state))
     assert every.action_probabilities(rare) != some.action_probabilities(rare)
-    again = games_policy(GAME, path, "A", alpha=1.0, least=5)
-    assert again.action_probabilities(after()) == pytest.approx(prior.action_probabilities(after()))
-    assert ",least=5," in again.spec("uniform") and "least" not in every.spec("uniform")
+    assert ",least=5," in none.spec("uniform") and "least" not in every.spec("uniform")
 
 
-def test_a_fit_is_no_worse_than_the_grid_and_knows_no_later_games(tmp_path: Path) -> None:
-    texts = random_games(5, 60)
-    table = table_of(tmp_path, *texts, player="A")
+def test_a_fit_is_no_worse_than_the_grid_and_knows_no_later_games(tmp_path):
+    table = table_of(tmp_path, *random_games(5, 60), player="A")
     rolling = RollingCounts(table)
     prior = np.full(len(rolling.years), 0.05)
     early = rolling.years < 1985
     (fit,) = rolling.fits(prior, [1985.0])
-    assert fit.moves == early.sum()
+
+    def bits(half_life, alpha):
+        return -np.log2(rolling.probabilities(half_life, alpha, prior)[early]).mean()
+
+    assert fit.moves == early.sum() and fit.bits == pytest.approx(bits(fit.half_life, fit.alpha))
     for half_life in (0.5, 4.0, math.inf):
-        for alpha in (0.05, 1.0, 10.0):
-            p = rolling.probabilities(half_life, alpha, prior)[early]
-            assert fit.bits <= -np.log2(p).mean() + 1e-12
-    p = rolling.probabilities(fit.half_life, fit.alpha, prior)[early]
-    assert fit.bits == pytest.approx(-np.log2(p).mean())
-    before = table.select(table.years < 1985)
-    alone = RollingCounts(before)
+        assert all(fit.bits <= bits(half_life, alpha) + 1e-12 for alpha in (0.05, 1.0, 10.0))
+    alone = RollingCounts(table.select(table.years < 1985))
     assert alone.fits(np.full(len(alone.years), 0.05), [math.inf]) == [fit]
     assert rolling.fits(prior, [1984.0, 1985.0])[1] == fit
     assert rolling.fits(prior, [1985.0], [4.0])[0].half_life == 4.0
 
 
-def test_fits_find_what_made_the_games(tmp_path: Path) -> None:
+def test_fits_find_what_made_the_games(tmp_path):
     """Recent games predict a player who changed its first move for good; all games, one who did not."""
     fickle = [game("1. e4" if y % 32 < 16 else "1. d4", Date=f"{1900 + y}.??.??") for y in range(64)]
-    half_life = rolling_fit(table_of(tmp_path, *fickle), before=1990.0).half_life
-    assert half_life < 4.0
+    assert rolling_fit(table_of(tmp_path, *fickle), before=1990.0).half_life < 4.0
     moves = ("1. e4", "1. e4", "1. d4", "1. c4", "1. e4", "1. d4")
     steady = [game(moves[(y * 7) % 6], Date=f"{1900 + y}.??.??") for y in range(90)]
     assert rolling_fit(table_of(tmp_path, *steady)).half_life > 16.0
 
 
-def test_policy_from_a_file(tmp_path: Path) -> None:
+def test_policy_from_a_file(tmp_path):
     path = tmp_path / "games.pgn"
     path.write_text("".join(random_games(2, 80)))
     policy = games_policy(GAME, path, "A", fit="rolling")
@@ -260,13 +266,170 @@ def test_policy_from_a_file(tmp_path: Path) -> None:
         games_policy(GAME, path)
 
 
-def test_games_that_went_on_after_the_end(tmp_path: Path) -> None:
-    shuffle = "Nf3 Nf6 Ng1 Ng8 "
-    table = table_of(tmp_path, game(shuffle * 5 + "e4"), max_plies=30)
+def test_games_that_went_on_after_the_end(tmp_path):
+    table = table_of(tmp_path, game("Nf3 Nf6 Ng1 Ng8 " * 5 + "e4"), max_plies=30)
     counts = MoveCounts.of_tables([table])
-    assert counts.at(chess.Board()) == {
-        action_of(chess.Move.from_uci("g1f3")): 5.0,
-        action_of(chess.Move.from_uci("e2e4")): 1.0,
-    }
+    assert counts.at(START) == actions(g1f3=5.0, e2e4=1.0)
     assert len(predicted_rows(CountsPolicy(GAME, counts), table)) == 21
-    assert int(table.keys[0]) == position_hash(chess.Board())
+
+
+# -- Polyglot ----------------------------------------------------------------------------------------------
+
+CASTLE = chess.Board("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
+ENTRIES = [
+    polyglot_entry(START, "e2e4", 30),
+    polyglot_entry(START, "d2d4", 10),
+    polyglot_entry(LATER, "c7c5", 7),
+]
+BOOK = b"".join(
+    [
+        *(polyglot_entry(START, move, weight) for move, weight in (("e2e4", 30), ("d2d4", 10), ("a2a3", 0))),
+        *(polyglot_entry(CASTLE, move, weight) for move, weight in (("e1h1", 5), ("e1a1", 3), ("e1e8", 9))),
+    ]
+)
+
+
+@pytest.fixture
+def book(tmp_path):
+    path = tmp_path / "book.bin"
+    path.write_bytes(BOOK)
+    return path
+
+
+def test_a_polyglot_book_is_read_as_python_chess_reads_it(book):
+    counts = PolyglotCounts.read(book)
+    assert len(counts) == 6 and not counts.left_out
+    assert counts.at(START) == actions(e2e4=30.0, d2d4=10.0, a2a3=0.0)
+    assert counts.at(CASTLE) == actions(e1g1=5.0, e1c1=3.0)
+    assert PolyglotCounts.read(book, "score").at(START) == actions(e2e4=30.0, d2d4=10.0, a2a3=1.0)
+    assert PolyglotCounts.read(book, "uniform").at(START) == actions(e2e4=1.0, d2d4=1.0, a2a3=1.0)
+    row = polyglot_policy(GAME, book, alpha=0.0).action_probabilities(after())
+    assert row == actions(e2e4=0.75, d2d4=0.25)
+    with chess.polyglot.open_reader(book) as reader:
+        read = {action_of(e.move): float(e.weight) for e in reader.find_all(START, minimum_weight=0)}
+    assert read == counts.at(START)
+    book.write_bytes(BOOK + b"abc")
+    assert PolyglotCounts.read(book).left_out == {"an entry that breaks off": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "strange", "row"),
+    [
+        (sorted(ENTRIES), {}, {"e2e4": 30.0, "d2d4": 10.0}),
+        (sorted(ENTRIES)[::-1], {"entries not sorted": 1}, {"e2e4": 30.0, "d2d4": 10.0}),
+        (
+            [*sorted(ENTRIES), sorted(ENTRIES)[0]],
+            {"entries not sorted": 1, "entries that repeat": 1},
+            None,
+        ),
+        (
+            sorted([*ENTRIES, *ENTRIES, polyglot_entry(START, "e2e4", 1)]),
+            {"entries that repeat": 4},
+            {"e2e4": 61.0, "d2d4": 20.0},
+        ),
+        (
+            sorted([*ENTRIES, polyglot_entry(START, "a2a3", 0), polyglot_entry(LATER, "a7a6", 0)]),
+            {"moves of weight 0": 2},
+            {"e2e4": 30.0, "d2d4": 10.0, "a2a3": 0.0},
+        ),
+        (
+            [polyglot_entry(START, "e2e4", weight) for weight in (0, 5)],
+            {"entries that repeat": 1},
+            {"e2e4": 5.0},
+        ),
+        (
+            sorted([*(polyglot_entry(START, move, 0) for move in ("a2a3", "b2b3")), ENTRIES[2]]),
+            {"moves of weight 0": 2, "positions without other moves": 1},
+            {"a2a3": 0.0, "b2b3": 0.0},
+        ),
+        (
+            [polyglot_entry(START, "e2e4", 0), b"half"],
+            {"moves of weight 0": 1, "positions without other moves": 1},
+            None,
+        ),
+    ],
+)
+def test_polyglot_files_that_are_not_as_they_should_be_are_read(book, caplog, data, strange, row):
+    """Each fault is reported once, with its number."""
+    book.write_bytes(b"".join(data))
+    counts = PolyglotCounts.read(book)
+    assert len(counts.strange) == len(strange)
+    for what, count in strange.items():
+        assert [n for reason, n in counts.strange.items() if reason.startswith(what)] == [count]
+    assert row is None or counts.at(START) == actions(**row)
+    again = PolyglotCounts(counts.as_arrays()["entries"].tobytes())
+    assert again.at(START) == counts.at(START) and again.at(LATER) == counts.at(LATER)
+    policy = polyglot_policy(GAME, book)
+    assert sum(policy.action_probabilities(after()).values()) == pytest.approx(1.0)
+    lines = [record.getMessage() for record in caplog.records]
+    wrong = [*strange.items(), *[("an entry that breaks off", 1)] * (b"half" in data)]
+    assert len(lines) == (len(wrong) > 0)
+    assert all(f" {count} {what}" in lines[0] for what, count in wrong)
+    assert not any(what.startswith("moves of weight") for what in PolyglotCounts.read(book, "score").strange)
+
+
+@examples(500)
+@given(st.integers(0, 2**32))
+def test_a_damaged_book_is_refused_or_an_opponent_with_legal_moves(tmp_path_factory, seed):
+    path = tmp_path_factory.getbasetemp() / "damaged.bin"
+    path.write_bytes(mutated(random.Random(seed), BOOK))
+    try:
+        policy = polyglot_policy(GAME, path)
+    except ValueError as error:
+        assert "(): expected" in str(error)
+    else:
+        row = policy.action_probabilities(after())
+        assert set(row) <= set(after().legal_actions()) and sum(row.values()) == pytest.approx(1.0)
+
+
+# -- specs -------------------------------------------------------------------------------------------------
+
+# As browsers, systems and people name files.
+_ODD = [
+    *("my games (1)", "a,b=c", "it's; [x] {y} %28", '"quoted" \\"', "-~.#?&", "ünï — партия", "1.5"),
+    "new\nline",
+]
+
+
+@pytest.mark.parametrize("name", _ODD)
+def test_files_of_any_name_in_specs(name, tmp_path, monkeypatch):
+    """Beside each other and within each other, as paths and as what stands in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    folder, games = tmp_path / name, tmp_path / f"{name}.pgn"
+    folder.mkdir()
+    (folder / name).write_bytes(BOOK)
+    games.write_text(game("1. e4", "Karpov, Anatoly") + game("1. d4 d5 2. c4", "Other"))
+    within = os.path.join(name, name)
+    behind = f"polyglot(file={quoted(str(folder / name))},prior=polyglot(file={quoted(within)}))"
+    spec = f"games(file={quoted(games.name)},player={quoted('Karpov, Anatoly')},alpha=0.3,prior={behind})"
+    policy = make_policy(GAME, spec, trusted=True)
+    assert isinstance(policy, GamesPolicy) and policy.report.names == ("Karpov, Anatoly",)
+    given = {"name": "polyglot", "file": str(folder / name), "prior": {"name": "polyglot", "file": within}}
+    expected = make_policy(GAME, given, trusted=True).action_probabilities(after())
+    assert policy.prior.action_probabilities(after()) == expected
+    with pytest.raises(ValueError, match=r"opens and runs nothing, got games\(file=...\)"):
+        make_policy(GAME, spec)
+
+
+def test_specs(book, tmp_path):
+    (tmp_path / "games.pgn").write_text(game("1. e4", "Karpov, Anatoly") + game("1. d4 d5 2. c4", "Other"))
+    games = f"games(file={tmp_path}/games.pgn"
+    for spec in (
+        f"polyglot(file={book},weights=score)",
+        f"{games},player=Karpov Anatoly,half_life=8,alpha=0.3,prior={games},without=Karpov))",
+        f"noisy(policy={games},without=Karpov),epsilon=0.1)",
+    ):
+        row = make_policy(GAME, spec, trusted=True).action_probabilities(after())
+        assert sum(row.values()) == pytest.approx(1.0) and len(row) == 20
+    for spec, error in (
+        ("games", r"expected games\(file=\.\.\.\)"),
+        (f"{games},player=Nobody)", "expected moves of 'Nobody'"),
+        (f"{games},fit=best)", "expected fit"),
+        (f"{games},fit=rolling,alpha=2)", "got both"),
+        (f"polyglot(file={book},weights=wins)", "expected weights"),
+        ("polyglot(file=)", "expected a spec"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            make_policy(GAME, spec, trusted=True)
+    with pytest.raises(OSError, match="none"):
+        make_policy(GAME, f"games(file={tmp_path}/none.pgn)", trusted=True)
