@@ -4,20 +4,15 @@ import io
 
 import chess
 import chess.pgn
-import pytest
 
 from precomp_games.chess.play.match import MatchGame, MatchResult, openings_near, write_openings
-from tests.oracles.chess_books import book_of
-
-
-def moves_of(line):
-    return tuple(map(chess.Move.from_uci, line.split()))
+from tests.oracles.chess_books import book_of, uci
 
 
 def match_of(book, *games, inside=False):
     """A match of which each game leaves the book after a line, or ends, with a score of the book's side."""
     played = [
-        MatchGame(k, moves_of(line), score, "too long", None if inside else len(line.split()))
+        MatchGame(k, uci(line), score, "too long", None if inside else len(line.split()))
         for k, (line, score) in enumerate((line, score) for line, scores in games for score in scores)
     ]
     return MatchResult(book, tuple(played))
@@ -35,10 +30,10 @@ def test_positions_are_those_near_the_value_whoever_left_there(tmp_path):
     ]
     near = openings_near(matches, 0.5)
     assert [(tuple(each.board.move_stack), each.games, each.score) for each in near] == [
-        (moves_of(level), 5, 0.5),
-        (moves_of("g1f3 g8f6 b1c3"), 4, 0.5),
+        (uci(level), 5, 0.5),
+        (uci("g1f3 g8f6 b1c3"), 4, 0.5),
     ]
-    assert [tuple(each.board.move_stack) for each in openings_near(matches, 0.05)] == [moves_of(lost)]
+    assert [tuple(each.board.move_stack) for each in openings_near(matches, 0.05)] == [uci(lost)]
     assert openings_near(matches, 0.75) == []
 
     write_openings(near, tmp_path)
@@ -56,7 +51,6 @@ def test_positions_are_those_near_the_value_whoever_left_there(tmp_path):
     assert chess.pgn.read_game(read) is None
 
 
-@pytest.mark.parametrize("side", [chess.WHITE, chess.BLACK])
-def test_a_game_that_ended_in_its_book_is_no_start(side):
-    book = book_of("| e2e4") if side else book_of("e2e4 | e7e5", side=chess.BLACK)
-    assert openings_near([match_of(book, ("e2e4 e7e5", [0.5] * 8), inside=True)], 0.5) == []
+def test_a_game_that_ended_in_its_book_is_no_start():
+    for book in (book_of("| e2e4"), book_of("e2e4 | e7e5", side=chess.BLACK)):
+        assert openings_near([match_of(book, ("e2e4 e7e5", [0.5] * 8), inside=True)], 0.5) == []

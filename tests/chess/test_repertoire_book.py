@@ -1,7 +1,6 @@
 """A repertoire as a preparation: against an enumeration of all games, and the judgment on a tree."""
 
 import dataclasses
-from pathlib import Path
 
 import chess
 import pytest
@@ -55,17 +54,18 @@ def engines():
 
 
 @pytest.fixture
-def book(tmp_path: Path):
+def policies(engines):
+    policies = engines.policies(_SETTINGS)
+    return dataclasses.replace(policies, sigma=(policies.sigma[0], _replies))
+
+
+@pytest.fixture
+def book(tmp_path):
     (tmp_path / "mine.pgn").write_text(_BOOK)
     return read_repertoire(tmp_path / "mine.pgn", chess.WHITE)
 
 
-def _policies(settings, engines):
-    policies = engines.policies(settings)
-    return dataclasses.replace(policies, sigma=(policies.sigma[0], _replies))
-
-
-def _games(book, settings, policies, forgotten=None):
+def _games(book, policies, forgotten=None):
     """Yield all ways in which games leave the book: (line, reach, what it is worth, whether it is over)."""
 
     def value(state):
@@ -84,13 +84,12 @@ def _games(book, settings, policies, forgotten=None):
             for action, p in _replies(state).items():
                 yield from walk(state.child(action), reach * p)
 
-    return list(walk(settings.game().new_initial_state(), 1.0))
+    return list(walk(_SETTINGS.game().new_initial_state(), 1.0))
 
 
-def test_a_repertoire_is_worth_what_all_games_with_it_are(book, engines):
-    policies = _policies(_SETTINGS, engines)
+def test_a_repertoire_is_worth_what_all_games_with_it_are(book, engines, policies):
     made = repertoire_preparation(book, _SETTINGS, engines, policies=policies)
-    games = _games(book, _SETTINGS, policies)
+    games = _games(book, policies)
     assert made.utility == pytest.approx(sum(reach * value for _, reach, value, _ in games))
     # Where games leave it, and how many are still in it at each move.
     left = {tuple(map(action_of, e.history)): (e.reach, e.promised, e.over) for e in made.exits}
@@ -102,15 +101,13 @@ def test_a_repertoire_is_worth_what_all_games_with_it_are(book, engines):
     cards = {card.epd: card for card in book_cards(made.book)}
     assert set(cards) == book.playable and len(made.book) > len(cards)
     for epd, card in cards.items():
-        lost = sum(reach * value for _, reach, value, _ in _games(book, _SETTINGS, policies, forgotten=epd))
+        lost = sum(reach * value for _, reach, value, _ in _games(book, policies, forgotten=epd))
         assert card.worth == pytest.approx(max(0.0, made.utility - lost), abs=1e-9)
-    assert made.unprepared == pytest.approx(
-        float(policies.leaf_value.evaluate_batch([_SETTINGS.game().new_initial_state()])[0])
-    )
+    (start,) = policies.leaf_value.evaluate_batch([_SETTINGS.game().new_initial_state()])
+    assert made.unprepared == pytest.approx(float(start))
 
 
-def test_the_judgment_says_the_same_and_names_all_holes(book, engines):
-    policies = _policies(_SETTINGS, engines)
+def test_the_judgment_says_the_same_and_names_all_holes(book, engines, policies):
     made = repertoire_preparation(book, _SETTINGS, engines, policies=policies)
     judged = judge_repertoire(book, _SETTINGS, engines, policies=policies, horizon=7)
     assert judged.judgment.utility == pytest.approx(made.utility)
@@ -123,10 +120,9 @@ def test_the_judgment_says_the_same_and_names_all_holes(book, engines):
     assert all(row["gain"] >= row["cost"] >= 0.0 for row in holes)
 
 
-def test_what_is_rare_is_worth_what_stopping_is(book, engines):
+def test_what_is_rare_is_worth_what_stopping_is(book, engines, policies):
     """Lines below the penalty gain nothing, as on the tree that is cut there, and are in the book."""
     often = dataclasses.replace(_SETTINGS, penalty=0.2)
-    policies = _policies(often, engines)
     made = repertoire_preparation(book, often, engines, policies=policies)
     judged = judge_repertoire(book, often, engines, policies=policies)
     assert judged.judgment.utility == pytest.approx(made.utility)
@@ -137,26 +133,19 @@ def test_what_is_rare_is_worth_what_stopping_is(book, engines):
     assert sum(each.reach for each in made.exits) == pytest.approx(1.0)
 
 
-def test_unlikely_replies_of_people_are_worth_what_was_before(engines):
+def test_unlikely_replies_of_people_are_worth_what_was_before(policies):
     settings = dataclasses.replace(_SETTINGS, opponent="human(rating=1500)", penalty=0.02)
-    policies = _policies(_SETTINGS, engines)
     value = with_likely_replies(policies, settings).leaf_value
     start = settings.game().new_initial_state()
-    states = {
-        reply: start.child(action_of(chess.Move.from_uci("e2e4"))).child(
-            action_of(chess.Move.from_uci(reply))
-        )
-        for reply in ("e7e5", "a7a6")
-    }
-    unlikely = policies.leaf_value.evaluate_batch([start, states["e7e5"], states["a7a6"]])
-    assert list(value.evaluate_batch([states["e7e5"], states["a7a6"]])) == [unlikely[1], unlikely[0]]
-    assert unlikely[2] != unlikely[0]
+    e4, usual, rare = (action_of(chess.Move.from_uci(move)) for move in ("e2e4", "e7e5", "a7a6"))
+    states = [start, start.child(e4).child(usual), start.child(e4).child(rare)]
+    first, known, searched = policies.leaf_value.evaluate_batch(states)
+    assert list(value.evaluate_batch(states[1:])) == [known, first] and searched != first
     assert with_likely_replies(policies, _SETTINGS) is policies
 
 
-def test_the_analyst_leaves_the_book_for_two_moves_against_people(book, engines):
+def test_the_analyst_leaves_the_book_for_two_moves_against_people(book, engines, policies):
     settings = dataclasses.replace(_SETTINGS, opponent="human(rating=1500)", penalty=0.02)
-    policies = _policies(_SETTINGS, engines)
 
     def farthest(**how):
         """Return the most positions in a row outside of the book where there is a choice."""
@@ -187,10 +176,8 @@ def test_all_lines_as_a_book(book):
 
 def test_the_files_tell_whose_book_it_is(tmp_path):
     path = tmp_path / "mine.pgn"
-    for text, side in (
-        (_BOOK, chess.WHITE),
-        ("1. e4 (1. d4 d5) (1. c4 e5) c5 2. Nf3 (2. c3 d5) d6 *", chess.BLACK),
-    ):
+    blacks = "1. e4 (1. d4 d5) (1. c4 e5) c5 2. Nf3 (2. c3 d5) d6 *"
+    for text, side in ((_BOOK, chess.WHITE), (blacks, chess.BLACK)):
         path.write_text(text)
         assert read_repertoire(path).side == side
     path.write_text("1. e4 e5 2. Nf3 *")
