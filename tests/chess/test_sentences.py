@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precomp_games.chess.data.book import Book, BookExit, points
+from precomp_games.chess.data.exits import mistakes
 from precomp_games.chess.model.played import Person, ReplyGames
 from precomp_games.chess.study.sentences import BookSentences
 from precomp_games.chess.study.words import often
-from tests.oracles.chess_books import entry, evaluations_of, exits_of, own_pawns, random_books, uci
+from tests.oracles.chess_books import entry, evaluations_of, exits_of, random_books, uci
 from tests.oracles.pages import page_with
 from tests.properties import examples
 
@@ -38,6 +39,8 @@ class Counted:
             for ply in range(len(game.history) + 1):
                 self.mass[game.history[:ply]] += game.reach
                 self.value[game.history[:ply]] += game.reach * game.promised
+        found = mistakes(made.book, made.exits, made.evaluations)  # see test_exits.py
+        self.costs = {(*each.history, each.reply): each.costs for each in found}
 
     def name(self, history):
         board = self.made.book.start.copy()
@@ -47,20 +50,6 @@ class Counted:
 
     def after(self, history):
         return [each for each in self.mass if len(each) == len(history) + 1 and each[:-1] == history]
-
-    def pawns(self, history):
-        return own_pawns(self.made.evaluations[history], self.made.book.side)
-
-    def costs(self, history):
-        """Return the cost of a reply by the analyst; None if it is no mistake."""
-        before = history[:-1]
-        share, rest = self.mass[history] / self.mass[before], self.mass[before] - self.mass[history]
-        if history not in self.known or share < 0.05 or self.mass[history] < 0.002 or rest <= 0.0:
-            return None
-        more = self.value[history] / self.mass[history] - (self.value[before] - self.value[history]) / rest
-        later = [each for each in self.known if each[:-2] == history and len(each) == len(history) + 2]
-        costs = min(map(self.pawns, (history, *later))) - self.pawns(before[:-1])
-        return costs if more >= 0.03 and costs >= 30 else None
 
     def line(self, history):
         """From a position of the book on, by the likeliest replies that it answers."""
@@ -83,15 +72,14 @@ class Counted:
         answered = [each for each in after if each in self.known]
         main = max(answered, key=share.get, default=None)
         plan = [] if main is None else self.line(main)
-        mistakes = {each: self.costs(each) for each in after if self.costs(each) is not None}
-        usual = max(mistakes, key=share.get, default=None)
+        usual = max(filter(self.costs.get, after), key=share.get, default=None)
         punished = ""
         if usual is not None:
-            mate = self.made.evaluations[usual].pov(self.made.book.side).mate()
-            punished = f": it costs {mistakes[usual] / 100:.1f} pawns"
-            if mistakes[usual] >= 5000:
-                lets = self.pawns(before) < -5000
-                punished = ": it lets their mate go" if lets else f": it allows mate in {mate}"
+            was, now = (self.made.evaluations[each].pov(self.made.book.side) for each in (before, usual))
+            punished = f": it costs {self.costs[usual] / 100:.1f} pawns"
+            if self.costs[usual] >= 5000:
+                lets = was.is_mate() and was.mate() < 0
+                punished = ": it lets their mate go" if lets else f": it allows mate in {now.mate()}"
             if usual != main or len(plan) < 2:
                 punished += f", and you answer {self.line(usual)[0]}"
         lost = main is not None and expected not in self.known
@@ -127,7 +115,7 @@ def test_each_number_is_that_of_all_games(book, seed):
             for reply in counted.after(history):
                 share = counted.mass[reply] / counted.mass[history]
                 assert said.share(reply) == pytest.approx(share)
-                assert said.is_mistake(reply) == (counted.costs(reply) is not None)
+                assert said.is_mistake(reply) == (reply in counted.costs)
                 assert said.of_reply(reply) == f"In {often(share, 'cases')}."
 
 
@@ -169,12 +157,13 @@ def test_mates_ends_of_games_and_games_that_were_seen():
         BookExit(uci("e2e4 f7f6 d2d4 d7d5"), False, 0.2, 0.5),
         BookExit(uci("e2e4 e7e5 g1f3 b8c6"), False, 0.5, 0.5),
     ]
-    white = chess.WHITE
-    scores = {"": -30, "e2e4 f7f6": 80, "e2e4 e7e5": 30}
-    evaluations = {
-        uci(moves): chess.engine.PovScore(chess.engine.Cp(cp), white) for moves, cp in scores.items()
+    scores = {
+        (): chess.engine.Cp(-30),
+        uci("e2e4 f7f6"): chess.engine.Cp(80),
+        uci("e2e4 e7e5"): chess.engine.Cp(30),
+        uci("e2e4 f7f6 d2d4 g7g5"): chess.engine.Mate(1),
     }
-    evaluations[uci("e2e4 f7f6 d2d4 g7g5")] = chess.engine.PovScore(chess.engine.Mate(1), white)
+    evaluations = {moves: chess.engine.PovScore(score, chess.WHITE) for moves, score in scores.items()}
     made = made_of(book, exits=exits, evaluations=evaluations)
     said = BookSentences(made)
     assert said.of_move(uci("e2e4 f7f6 d2d4")) == (
