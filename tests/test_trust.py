@@ -89,14 +89,12 @@ def test_options_in_an_identity_are_not_set(flag, tmp_path, fake, capsys):
     assert error.count("\n") == 1 and "--engine_option='SyzygyPath=$(id>x)'" in error
     assert not (tmp_path / ".bashrc").exists()
     assert "Debug Log File" not in (tmp_path / "told").read_text()
-
-
-@pytest.mark.parametrize("engine", ["\x1b[2J\u202e\n[A=b]", "x [" + "A=b, " * 100_000 + "C=d]"])
-def test_an_identity_is_printed_cleanly_and_not_whole(engine, tmp_path, fake, capsys):
-    folder = preparation(tmp_path / "x", engine)
-    assert main(["x", f"--book={folder}", "--play=model", f"--engine={fake}"]) == 1
-    error = capsys.readouterr().err
-    assert len(error) < 3000 and error.strip().isprintable()
+    # It is printed cleanly, and not whole.
+    for number, engine in enumerate(("\x1b[2J\u202e\n[A=b]", "x [" + "A=b, " * 100_000 + "C=d]")):
+        folder = preparation(tmp_path / f"{number}", engine)
+        assert main(["x", *flag.format(folder).split(), f"--engine={fake}"]) == 1
+        error = capsys.readouterr().err
+        assert len(error) < 3000 and error.strip().isprintable()
 
 
 def test_an_opponents_spec_runs_nothing(tmp_path, evil, fake, capsys, monkeypatch):
@@ -124,60 +122,44 @@ def test_a_match_runs_nothing_that_its_folder_names(tmp_path, evil, fake):
     assert (tmp_path / "ran").exists()
 
 
-def test_a_trees_game_runs_nothing(tmp_path, evil):
-    header, arrays, own = tree_file(tmp_path)
-    spec = f"uci(engine={evil},nodes=1)"
-    header["game"] = f"python_meta_precomputation(game=kuhn_poker(),sigma={spec},sigma_pre=uniform())"
-    header["fingerprint"] = dataclasses.replace(own, game_string=header["game"]).fingerprint
-    write_archive(tmp_path / "tree.npz", header, arrays)
-    tree = HistoryTree.load(tmp_path / "tree.npz")
+def test_a_trees_game_runs_nothing_and_a_wrong_fingerprint_says_no_right_one(tmp_path, evil):
+    path, own = tmp_path / "tree.npz", sample_trees()[0]
+    own.save(path)
+    header, arrays = read_archive(path, ARRAYS)
+    other = own.value + 0.5
+    write_archive(path, header, arrays | {"value": other})
+    with pytest.raises(ValueError, match="was damaged") as error:
+        HistoryTree.load(path)
+    assert dataclasses.replace(own, value=other).fingerprint not in str(error.value)
+    policies = f"sigma=uci(engine={evil},nodes=1),sigma_pre=uniform()"
+    game = f"python_meta_precomputation(game=kuhn_poker(),{policies})"
+    fitting = dataclasses.replace(own, game_string=game).fingerprint
+    write_archive(path, header | {"game": game, "fingerprint": fitting}, arrays)
+    tree = HistoryTree.load(path)
     for use in (lambda: tree.state(3), lambda: best_precomputation(tree, 0).policy()):
         with pytest.raises(ValueError, match="opens and runs nothing"):
             use()
     assert not (tmp_path / "ran").exists()
 
 
-def tree_file(folder):
-    own = sample_trees()[0]
-    own.save(folder / "tree.npz")
-    return *read_archive(folder / "tree.npz", ARRAYS), own
-
-
-def test_the_error_of_a_wrong_fingerprint_does_not_tell_the_right_one(tmp_path):
-    header, arrays, _ = tree_file(tmp_path)
-    arrays["value"] = arrays["value"] + 0.5
-    write_archive(tmp_path / "tree.npz", header, arrays)
-    with pytest.raises(ValueError, match="was damaged") as error:
-        HistoryTree.load(tmp_path / "tree.npz")
-    right = dataclasses.replace(sample_trees()[0], value=arrays["value"]).fingerprint
-    assert right not in str(error.value)
-
-
 # -- folders in which a command goes on ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("x/../../victim/repertoire", "../victim/repertoire", "/victim/repertoire", "x", "1", 0.5, -1),
-        *(True, None, [], [1], float("nan"), float("inf")),
-    ],
-)
-@pytest.mark.parametrize("field", ["games.played", "games", "work"])
-def test_a_result_names_no_file_of_a_sparring(field, text, tmp_path):
+def test_a_result_names_no_file_of_a_sparring(tmp_path):
     """Any text in a field that file names could be made of; there are folders for ways out of them."""
     folder, victim = tmp_path / "out", tmp_path / "victim" / "repertoire.pgn"
     for name in ("last_x", "last_", "last_..", "last_1"):
         (folder / name).mkdir(parents=True)
     victim.parent.mkdir()
     victim.write_text("1. e4 *\n")
-    told = json.loads(left("spar")["result.json"])
-    told |= {"games": {"played": text}} if field == "games.played" else {field: text}
-    with pytest.raises(ValueError, match=r"^error: .*expected"):
-        resume("spar", folder, {"result.json": json.dumps(told).encode()})
-    assert (
-        victim.read_text() == "1. e4 *\n" and (folder / "last.pgn").read_bytes() == left("spar")["last.pgn"]
-    )
+    result = json.loads(left("spar")["result.json"])
+    paths = ("x/../../victim/repertoire", "../victim/repertoire", "/victim/repertoire", "x", "1")
+    for text in (*paths, 0.5, -1, True, None, [], [1], float("nan"), float("inf")):
+        for changed in ({"games": {"played": text}}, {"games": text}, {"work": text}):
+            with pytest.raises(ValueError, match=r"^error: .*expected"):
+                resume("spar", folder, {"result.json": json.dumps(result | changed).encode()})
+            assert victim.read_text() == "1. e4 *\n"
+            assert (folder / "last.pgn").read_bytes() == left("spar")["last.pgn"]
 
 
 def test_an_earlier_match_is_put_aside_by_number(tmp_path):
@@ -200,16 +182,12 @@ def test_a_sparring_goes_on_behind_its_last_whole_game(name, size, whole, tmp_pa
 
 @pytest.mark.parametrize("name", ["games.pgn", "last.pgn", "without.pgn"])
 def test_games_are_not_written_through_links(name, tmp_path):
-    folder, victim = tmp_path / "out", tmp_path / "repertoire.pgn"
-    folder.mkdir()
+    victim = tmp_path / "repertoire.pgn"
     victim.write_text("1. e4")
-    files = left("spar")
-    files.pop(name, None)
-    for file, data in files.items():
-        (folder / file).write_bytes(data)
-    (folder / name).symlink_to(victim)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).symlink_to(victim)
     with pytest.raises(ValueError, match=f"--output_dir: expected {name} to be a file of its own"):
-        resume("spar", folder, {name: b"1. e4"})
+        resume("spar", tmp_path / "out", {name: b"1. e4"})
     assert victim.read_text() == "1. e4"
 
 
