@@ -33,8 +33,7 @@ def test_nothing_comes_out_but_results_and_refusals(inputs, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_inputs():
-    for name in ("games", "store", "tree", "fen"):  # of each kind: bytes, a database, an archive, a text
-        target = TARGETS[name]
+    for target in TARGETS.values():
         first = [target.input(1, k) for k in range(5)]
         assert [target.input(1, k) for k in range(5)] == first
         assert target.input(2, 0) != first[0]

@@ -87,6 +87,11 @@ def test_moves_are_those_of_python_chess_from_their_text(seed, plies):
         assert (found and found[1][-1]) == expected, (board.fen(), word)
 
 
+def test_a_king_in_check_along_a_file_is_not_left_there():
+    words = ["e4", "e5", "Qh5", "Nc6", "Qxe5"]
+    assert replay([*words, "d6"]) is None and replay([*words, "Be7"]) is not None
+
+
 @functools.cache
 def _files():
     """Return a file of games of all kinds."""
@@ -135,7 +140,9 @@ def test_main_lines_alone(tmp_path):
 
 
 _START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR"
-_ELSEWHERE = "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1"
+_NO_POSITIONS = [
+    *("nonsense", "8/8/8/8/8/8/8/8 w - - 0 1", "k7/8/8/8/8/8/8/9 b", "k7/8/8/8/8/8/8/KQQ5 b - - 0 1")
+]
 
 
 @pytest.mark.parametrize(
@@ -146,10 +153,7 @@ _ELSEWHERE = "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1"
         *((game("1. e4 e5", Variant=name), None, "other rules") for name in ("Atomic", "Chess960")),
         *(
             (game("1. e4", FEN=fen, SetUp="1"), None, "another start position")
-            for fen in (
-                *(_ELSEWHERE, "nonsense", "8/8/8/8/8/8/8/8 w - - 0 1", "k7/8/8/8/8/8/8/9 b"),
-                *("k7/8/8/8/8/8/8/KQQ5 b - - 0 1", f"{_START} w Qkq -"),
-            )
+            for fen in (*_NO_POSITIONS, "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1", f"{_START} w Qkq -")
         ),
         (game("1. e4", FEN=chess.STARTING_FEN, Variant="From Position", SetUp="1"), 1, None),
         *(
@@ -255,6 +259,9 @@ def test_games_from_other_positions_as_lichess_writes_them(tmp_path):
     records, report = read(tmp_path, elsewhere, game("1. e4 e5 2. Nf3", Variant="From Position"), setups=True)
     assert [len(record.actions) for record in records] == [2, 3] and not report.left_out
     assert records[0].keys[0] == records[1].keys[2]
+    for fen in _NO_POSITIONS:
+        records, report = read(tmp_path, game("1. e4", FEN=fen, SetUp="1"), setups=True)
+        assert not records and report.left_out.total() == 1
 
 
 def test_memory_is_bounded(tmp_path, monkeypatch):

@@ -177,6 +177,9 @@ def test_mates_ends_of_games_and_games_that_were_seen():
         "Expect 1...e5 in 50 of 100 cases. The usual mistake is 1...f6?, in 50 of 100 cases: it costs 1.1 "
         "pawns. Your plan against 1...f6 is 2. d4 and 3. Qh5#."
     )
+    mated = evaluations | {(): chess.engine.PovScore(chess.engine.Mate(-3), chess.WHITE)}
+    lost = BookSentences(dataclasses.replace(made, evaluations=mated))
+    assert "1...f6?, in 50 of 100 cases: it lets their mate go. Your" in lost.of_move(uci("e2e4"))
     games = {uci("e2e4 f7f6"): ReplyGames(3, ())}
     person = BookSentences(dataclasses.replace(made, person=Person("Bob", 8, 1990, 1999), games=games))
     assert person.of_reply(uci("e2e4 f7f6")) == "In 50 of 100 cases (seen in 3 of their games)."
