@@ -1,8 +1,6 @@
 """Progress that the library shows of long work, as tests see it."""
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
 
 from precomp_games import config
 
@@ -15,34 +13,32 @@ class Bar:
         told: (how much was done, the note) whenever that was shown.
     """
 
-    def __init__(self, **given: Any) -> None:
-        self.given, self.total = given, given["total"]
+    def __init__(self, **given):
+        self.given, self.total, self.told, self.ended = given, given["total"], [], False
         self.n, self.note = 0, ""
-        self.told: list[tuple[int, str]] = []
-        self.ended = False
 
-    def __enter__(self) -> "Bar":
+    def __enter__(self):
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error):
         self.ended = True
 
-    def set_postfix_str(self, note: str, refresh: bool = True) -> None:
+    def set_postfix_str(self, note, refresh=True):
         self.note = note
         if refresh:
             self.told.append((self.n, note))
 
-    def update(self, more: int) -> None:
+    def update(self, more):
         self.n += more
         self.told.append((self.n, self.note))
 
 
 @contextlib.contextmanager
-def shown() -> Iterator[list[Bar]]:
+def shown():
     """Yield the bars that are made within it, in their order."""
-    bars: list[Bar] = []
+    bars = []
 
-    def make(**given: Any) -> Bar:
+    def make(**given):
         bars.append(Bar(**given))
         return bars[-1]
 

@@ -1,14 +1,12 @@
 """The benchmarks run, at small sizes; `make bench` measures."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from absl import app
 from absl.testing import flagsaver
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import frontier, search
+from benchmarks import search
 from benchmarks.algorithm_1 import tree_arrays
 from benchmarks.measure import Row, Times, table
 from benchmarks.synthetic_trees import paired_tree, synthetic_tree
@@ -19,72 +17,48 @@ from precomp_games.algorithms import best_precomputation
 def run(capsys):
     """Run the benchmarks in this process and give (exit status, standard output, standard error)."""
 
-    def run(*flags: str) -> tuple[int, str, str]:
+    def run(*flags):
         with flagsaver.flagsaver(), pytest.raises(SystemExit) as ended:
-            app.run(benchmarks.main, argv=["benchmarks", *flags])
+            app.run(benchmarks.main, argv=["benchmarks", "--turns=1", *flags])
         return ended.value.code or 0, *capsys.readouterr()
 
     return run
 
 
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux only")
+# By benchmark, in their order, and at last that this was not measured at full size.
+_ROWS = (
+    "time / np.copyto|copying once all that it reads and writes|policies looked up|peak memory|"
+    "NashConv of cfr+|OpenSpiel's iteration|LiteEFG's iteration|certificate, tic_tac_toe|price per position|"
+    "MB of PGN|the whole tree's program|components, |iterations of discounted CFR / double oracle|was 0.002"
+)
+
+
 @pytest.mark.slow("all benchmarks")
-def test_all_rows_are_printed(run):
-    status, printed, told = run("--histories=0.002", "--turns=1")
-    assert status == 0 and "Traceback" not in told, told
-    for what in (
-        "time / np.copyto",
-        "policies looked up",
-        "peak memory",
-        "OpenSpiel's iteration",
-        "LiteEFG's iteration",
-        "components, ",
-        "copying once all that it reads and writes",
-        "NashConv of cfr+",
-        "the whole tree's program",
-        "iterations of discounted CFR / double oracle",
-        "price per position",
-        "MB of PGN",
-    ):
-        assert what in printed
-    assert "0.002" in printed.splitlines()[-1]
-
-
-def test_only_what_is_asked_for(run):
-    status, printed, told = run("--histories=0.002", "--turns=1", "--only=frontier")
-    assert status == 0, told
-    assert "frontier" in printed and "OpenSpiel's iteration" not in printed
-
-
-@pytest.mark.slow("two benchmarks")
-def test_chess_from_stored_searches_and_from_a_file(run, tmp_path):
-    flags = ("--only=chess_equilibrium", "--turns=1")
-    status, printed, told = run(*flags)
-    assert status == 0 and "0 searches were made" in told and "NO" not in printed
+def test_all_rows_are_printed(run, tmp_path):
+    status, printed, told = run("--histories=0.002")
+    assert status == 0 and "Traceback" not in told and "0 searches were made" in told, told
+    assert [words for words in _ROWS.split("|") if words not in printed] == []
+    assert "OUTSIDE" not in printed  # of certificates
     paired_tree(0.02).save(tmp_path / "tree.npz")
-    status, printed, told = run(*flags, f"--chess_tree={tmp_path / 'tree.npz'}")
+    status, printed, told = run("--only=chess_equilibrium", f"--chess_tree={tmp_path / 'tree.npz'}")
     assert status == 0 and "searches were made" not in told and "lambda = 0.02" in printed
 
 
-@pytest.mark.slow("a benchmark")
-def test_rows_of_frontiers_and_certificates():
-    rows = frontier.rows(20_000 / 2_800_000, 1, lambda text: None)
-    assert [row.reached for row in rows if row.target] == [True, True]
-    assert "memory frontier" in rows[0].what and "budget of 200" in rows[1].what
-    assert "certificate, tic_tac_toe" in rows[-1].what and "OUTSIDE" not in rows[-1].what
+def test_only_what_is_asked_for(run):
+    status, printed, told = run("--histories=0.002", "--only=games")
+    assert status == 0, told
+    assert "MB of PGN" in printed and "OpenSpiel's iteration" not in printed
 
 
 @pytest.mark.slow("a benchmark")
 def test_rows_of_searches():
     """They hold answers to be equal."""
-    said = []
-    rows = search.rows(0.015, 1, said.append)
-    names = [row.what for row in rows]
+    names = {row.what: row.measured for row in search.rows(0.015, 1, lambda text: None)}
     for words in ("open lines", "a constant", "nodes of minimax", "the same roll-outs", "C++ MCTS"):
         assert any(words in name for name in names)
     # Nodes of plain minimax on Connect Four to depth 4: 1 + 7 + 49 + 343 + 2401.
-    (nodes,) = [row.measured for row in rows if row.what.startswith("connect_four")]
-    assert nodes.split(" / ")[0] == "2,801" and said
+    (nodes,) = (measured for name, measured in names.items() if name.startswith("connect_four"))
+    assert nodes.split(" / ")[0] == "2,801"
 
 
 @pytest.mark.parametrize("flag", ["--histories=0", "--histories=2", "--turns=0", "--only=chess", "stray"])
@@ -95,29 +69,30 @@ def test_bad_flags(run, flag):
     assert "expansion," not in printed
 
 
-@pytest.mark.parametrize("histories", [1_000, 30_000])
-def test_synthetic_tree(histories):
-    tree = synthetic_tree(histories)
+@pytest.mark.parametrize(
+    ("make", "size", "histories"),
+    [
+        (synthetic_tree, 1_000, 1_000),
+        (synthetic_tree, 30_000, 30_000),
+        (paired_tree, 1.4e-2, 1_500),
+        (paired_tree, 1.37e-3, 19_000),
+    ],
+)
+def test_trees_for_measurements(make, size, histories):
+    tree = make(size)
     tree.check()
-    assert tree.num_histories == pytest.approx(histories, rel=0.2)
+    assert tree.num_histories == pytest.approx(histories, rel=0.2 if make is synthetic_tree else 0.1)
     inner = tree.num_children > 0
     assert 1.7 < tree.num_children[inner].mean() < 2.3
     sums = np.bincount(tree.parent[1:], weights=(tree.sigma + tree.sigma_pre)[1:], minlength=len(inner))
-    np.testing.assert_allclose(sums[inner], 1.0, atol=1e-12)
-    best = best_precomputation(tree, 0)
-    assert best.size > 0 and best.value > best.unprepared
-    assert sum(len(array) == tree.num_histories for array in tree_arrays(tree)) == 10
-
-
-@pytest.mark.parametrize(("penalty", "histories"), [(1.4e-2, 1_500), (1.37e-3, 19_000)])
-def test_paired_tree(penalty, histories):
-    tree = paired_tree(penalty)
-    assert tree.num_histories == pytest.approx(histories, rel=0.1)
-    assert set(tree.num_children[tree.num_children > 0]) == {2}
-    inner = np.unique(tree.parent[1:])
-    sums = np.bincount(tree.parent[1:], weights=(tree.sigma + tree.sigma_pre)[1:])[inner]
-    np.testing.assert_allclose(sums, 2.0, atol=1e-12)
-    assert (np.bincount(tree.infoset_player) > tree.num_infosets / 3).all()
+    expected = 1.0 if make is synthetic_tree else 2.0  # of one policy's moves, or of both
+    np.testing.assert_allclose(sums[inner], expected, atol=1e-12)
+    if make is paired_tree:
+        assert (np.bincount(tree.infoset_player) > tree.num_infosets / 3).all()
+    else:
+        best = best_precomputation(tree, 0)
+        assert best.size > 0 and best.value > best.unprepared
+        assert sum(len(array) == tree.num_histories for array in tree_arrays(tree)) == 10
 
 
 def test_ratio_is_of_the_shortest_times():

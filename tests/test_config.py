@@ -2,7 +2,6 @@
 
 import threading
 
-import pyspiel
 import pytest
 
 from precomp_games import HistoryTree, config
@@ -36,11 +35,11 @@ def test_settings_hold_until_the_end_of_their_block():
 def test_threads_have_the_settings_of_the_process():
     def expand():
         try:
-            HistoryTree.from_game(game, sigma_pre=uniform, sigma=uniform, penalties=1e-3)
+            HistoryTree.from_game("tic_tac_toe", sigma_pre=uniform, sigma=uniform, penalties=1e-3)
         except ValueError as error:
             told.append(str(error))
 
-    told, game = [], pyspiel.load_game("tic_tac_toe")
+    told = []
     with shown() as bars, config(max_memory=1e6):
         thread = threading.Thread(target=expand)
         thread.start()
@@ -50,12 +49,10 @@ def test_threads_have_the_settings_of_the_process():
 
 
 def test_a_tree_is_shown_level_by_level():
-    game = random_tree(3)
+    how = {"sigma_pre": random_policy(1), "sigma": uniform, "penalties": 1e-3}
     with shown() as bars:
-        tree = HistoryTree.from_game(
-            game, sigma_pre=random_policy(1), sigma=uniform, penalties=1e-3, leaf_value=lambda state: 0.0
-        )
-        HistoryTree.from_game(game, sigma_pre=random_policy(1), sigma=uniform, penalties=1e-3)
+        tree = HistoryTree.from_game(random_tree(3), **how, leaf_value=lambda state: 0.0)
+        HistoryTree.from_game(random_tree(3), **how)
     first, second, below = bars
     assert [note for _, note in first.told] == [f"level {level}" for level in range(len(first.told))]
     sizes = [size for size, _ in first.told]
@@ -64,29 +61,23 @@ def test_a_tree_is_shown_level_by_level():
     assert below.told == sorted(below.told) and all(bar.ended for bar in bars)
 
 
-def test_solvers_show_what_they_measure():
+def test_solvers_and_searches_show_what_they_measure():
+    game, policies = random_tree(3, depth=3), (random_policy(3), random_policy(5))
     with shown() as bars:
-        found = solve("kuhn_poker", method="cfr+", iterations=150)
-    expected = [(iterations, f"NashConv {nash_conv:.2e}") for iterations, nash_conv in found.trace]
+        by_games = certified_precomputation(game, *policies, 0.02, 0, epsilon=0.3)
+        first = best_first_precomputation(game, *policies, 0.02, 0, lambda state: 0.0)
+        solved = solve("kuhn_poker", method="cfr+", iterations=150)
+    for bar, found in zip(bars[:2], (by_games, first), strict=True):
+        assert bar.told == [(work, f"worth {low:.4f} to {up:.4f}") for work, low, up in found.trace]
+    expected = [(iterations, f"NashConv {nash_conv:.2e}") for iterations, nash_conv in solved.trace]
     assert bars[-1].told == expected and bars[-1].total == 150
 
 
-def test_searches_show_their_interval():
-    game, sigma = random_tree(3, depth=3), random_policy(5)
-    with shown() as bars:
-        by_games = certified_precomputation(game, random_policy(3), sigma, 0.02, 0, epsilon=0.3)
-        first = best_first_precomputation(game, random_policy(3), sigma, 0.02, 0, lambda state: 0.0)
-    for bar, found in zip(bars, (by_games, first), strict=True):
-        assert bar.told == [(work, f"worth {low:.4f} to {up:.4f}") for work, low, up in found.trace]
-
-
 def test_subgames_and_files_are_shown(tmp_path):
-    game = battleship(2, 2, 2)
-    with shown() as bars:
-        parts = efce.Resolving.of(game, efce.uniform_blueprint(), efce.public_moves(game, 1))
-    assert [done for done, _ in bars[0].told] == list(range(1, len(parts.names) + 1))
-    path = tmp_path / "games.pgn"
+    game, path = battleship(2, 2, 2), tmp_path / "games.pgn"
     path.write_text('[Event "?"]\n[White "a"]\n[Black "b"]\n[Result "*"]\n\n1. e4 e5 *\n\n' * 3)
     with shown() as bars:
+        parts = efce.Resolving.of(game, efce.uniform_blueprint(), efce.public_moves(game, 1))
         assert len(list(read_games(path))) == 3
+    assert [done for done, _ in bars[0].told] == list(range(1, len(parts.names) + 1))
     assert bars[-1].given["unit"] == " bytes" and bars[-1].total == path.stat().st_size

@@ -36,49 +36,33 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_by_name_and_in_turns(function):
-    call = FUNCTIONS[function]
+@pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_by_name_in_turns_and_by_a_gambit_files_path(call, tmp_path):
     assert call(_GOOFSPIEL) == call(pyspiel.load_game(_GOOFSPIEL))
     assert call(_GOOFSPIEL) == call(pyspiel.load_game_as_turn_based(_GOOFSPIEL))
-    with pytest.raises(
-        ValueError, match=r"^\w.*\(\): expected an OpenSpiel game .* \(did you mean kuhn_poker\?\)"
-    ):
-        call("kuhn_pokr")
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_by_a_gambit_files_path(function, tmp_path):
-    call, text = FUNCTIONS[function], to_efg(_GOOFSPIEL)
-    path = tmp_path / "a game, 1=(2).efg"
+    path, text = tmp_path / "a game, 1=(2).efg", to_efg(_GOOFSPIEL)
     path.write_text(text)
     wanted = call(pyspiel.load_game("efg_game", {"filename": str(path)}))
     assert call(path) == call(str(path)) == wanted
-    with pytest.raises(
-        ValueError, match=r"\(\): expected an \.efg file, got '.*none\.efg', where there is none"
-    ):
+    unknown = r"^\w.*\(\): expected an OpenSpiel game .* \(did you mean kuhn_poker\?\)"
+    with pytest.raises(ValueError, match=unknown):
+        call("kuhn_pokr")
+    missing = r"\(\): expected an \.efg file, got '.*none\.efg', where there is none"
+    with pytest.raises(ValueError, match=missing):
         call(tmp_path / "none.efg")
-    for data in (
-        b"",
-        b"EFG 2 R",
-        text.encode()[:300],
-        b"\0" * 50,
-        text.replace(" -1.0 }", " }").encode(),
-    ):
-        path.write_bytes(data)
-        with pytest.raises(
-            ValueError, match=r"\(\): expected a game that OpenSpiel reads, got '.*\.efg' \(.*\)$"
-        ):
+    for data in ("", "EFG 2 R", text[:300], "\0" * 50, text.replace(" -1.0 }", " }")):
+        path.write_text(data)
+        odd = r"\(\): expected a game that OpenSpiel reads, got '.*\.efg' \(.*\)$"
+        with pytest.raises(ValueError, match=odd):
             call(path)
 
 
 def test_by_a_path_on_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    pathlib.Path("kuhn.efg").write_text(to_efg("kuhn_poker"))
-    assert main(["precomp-games", "solve", "--game=kuhn.efg"]) == 0
-    assert "12 information states\nValue to player 0: -0.05555555556\n" in capsys.readouterr().out
-    pathlib.Path("kuhn.efg").write_text(to_efg(random_efg(1, general=True)))
-    assert main(["precomp-games", "solve", "--game=kuhn.efg"]) == 1
-    assert "expected a zero-sum or constant-sum game" in capsys.readouterr().err
-    assert main(["precomp-games", "solve", "--game=none.efg"]) == 1
-    assert "expected an .efg file, got 'none.efg', where there is none" in capsys.readouterr().err
+    for game, status, told in (
+        ("kuhn_poker", 0, "12 information states\nValue to player 0: -0.05555555556\n"),
+        (random_efg(1, general=True), 1, "expected a zero-sum or constant-sum game"),
+    ):
+        pathlib.Path("kuhn.efg").write_text(to_efg(game))
+        assert main(["precomp-games", "solve", "--game=kuhn.efg"]) == status
+        assert told in "".join(capsys.readouterr())

@@ -63,13 +63,8 @@ def test_penalties_beyond_floats():
 def test_payoffs_that_are_all_equal(options):
     """Nothing is worth memorizing, and nothing is refused for a range that nobody gave."""
     ends = [f't "" {k} "" {{ 0 0 }}' for k in range(1, 5)]
-    game = efg(
-        'p "" 1 1 "" { "a" "b" } 0',
-        'p "" 2 1 "" { "a" "b" } 0',
-        *ends[:2],
-        'p "" 2 2 "" { "a" "b" } 0',
-        *ends[2:],
-    )
+    second = [f'p "" 2 {k} "" {{ "a" "b" }} 0' for k in (1, 2)]
+    game = efg('p "" 1 1 "" { "a" "b" } 0', second[0], *ends[:2], second[1], *ends[2:])
     assert game.min_utility() == game.max_utility()
     for penalties in (0.1, (0.1, math.inf)):
         tree = HistoryTree.from_game(game, sigma_pre=last, sigma=first, penalties=penalties, **options)

@@ -13,9 +13,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from types import ModuleType
-from typing import Any
 
 from absl import flags
 from absl.testing import flagsaver
@@ -24,20 +21,12 @@ from tools.forked_runs import EXAMPLES as EXAMPLES
 from tools.forked_runs import RunServer
 from tools.forked_runs import command_of as command_of
 
-_ROOT = pathlib.Path(__file__).parents[2]
-_SECONDS = 300
-_SERVER = RunServer()
+ROOT = pathlib.Path(__file__).parents[2]
+FOLDER = ROOT / "examples"
+SERVER = RunServer()
 
 
-def launch(
-    example: str,
-    *flags: object,
-    cwd: str | os.PathLike[str] = _ROOT,
-    has_engine: bool = True,
-    typed: str | os.PathLike[str] = os.devnull,
-    folder: pathlib.Path = _ROOT / "examples",
-    meanwhile: Callable[[int], None] | None = None,
-) -> subprocess.CompletedProcess[str]:
+def launch(example, *flags, cwd=ROOT, has_engine=True, typed=os.devnull, folder=FOLDER):
     """Run `python examples/EXAMPLE.py FLAGS` in a folder.
 
     Args:
@@ -47,32 +36,25 @@ def launch(
       has_engine: on this machine, as it is.
       typed: a file of what is typed.
       folder: where the example is.
-      meanwhile: called with the process's id, which is gone once the process has ended.
     """
     words = [str(folder / f"{example}.py"), *map(str, flags)]
     with tempfile.NamedTemporaryFile("r") as out, tempfile.NamedTemporaryFile("r") as err:
-        code = _SERVER.run(
-            words,
-            cwd,
-            seconds=_SECONDS,
-            files=(os.fspath(typed), out.name, err.name),
-            has_engine=has_engine,
-            meanwhile=meanwhile,
-        )
+        streams = (os.fspath(typed), out.name, err.name)
+        code = SERVER.run(words, cwd, seconds=300, files=streams, has_engine=has_engine)
         return subprocess.CompletedProcess(words, code, out.read(), err.read())
 
 
 @contextlib.contextmanager
-def imported(name: str) -> Iterator[ModuleType]:
+def imported(name):
     """Yield a module of the examples, for its functions, with flags at their defaults.
 
     Nothing of it stays: others define flags of the same names.
     """
-    values, folder = flags.FLAGS, str(_ROOT / "examples")
+    values = flags.FLAGS
     path, modules, hook, parsed = sys.path[:], set(sys.modules), sys.excepthook, values.is_parsed()
     with flagsaver.flagsaver():  # which takes new ones away
         try:
-            sys.path.insert(0, folder)
+            sys.path.insert(0, str(FOLDER))
             module = importlib.import_module(name)
             if not parsed:
                 values(["test"])
@@ -80,20 +62,20 @@ def imported(name: str) -> Iterator[ModuleType]:
         finally:
             sys.path[:], sys.excepthook = path, hook
             for other in sys.modules.keys() - modules:
-                if os.path.dirname(getattr(sys.modules[other], "__file__", None) or "") == folder:
+                if os.path.dirname(getattr(sys.modules[other], "__file__", None) or "") == str(FOLDER):
                     del sys.modules[other]
             if not parsed:
                 values.unparse_flags()
 
 
-def printed(example: str, *flags: object, **where: Any) -> str:
+def printed(example, *flags, **where):
     """Return the output of a run that must end well; `where` is as for `launch`."""
     result = launch(example, *flags, **where)
     assert result.returncode == 0, f"{example} {flags}:\n{result.stdout}{result.stderr}"
     return result.stdout
 
 
-def fails(example: str, *flags: object, told: str | Sequence[str], **where: Any) -> None:
+def fails(example, *flags, told, **where):
     """Check that a run fails with one clear error line, which has all these words, and no traceback."""
     result = launch(example, *flags, **where)
     assert result.returncode == 1, f"{example} {flags}:\n{result.stdout}{result.stderr}"
@@ -103,22 +85,22 @@ def fails(example: str, *flags: object, told: str | Sequence[str], **where: Any)
         assert words in lines[0], (flags, words)
 
 
-def files(folder: str | os.PathLike[str]) -> dict[str, bytes]:
+def files(folder):
     """Return the contents of a folder's files, by name."""
     return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
 
 
-def table(path: pathlib.Path) -> list[dict[str, str]]:
+def table(path):
     """Return the rows of a CSV file."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def result_of(folder: pathlib.Path, name: str = "result.json") -> Any:
+def result_of(folder, name="result.json"):
     """Read a JSON file of a run's folder."""
     return json.loads((folder / name).read_text(encoding="utf-8"))
 
 
-def is_png(path: pathlib.Path) -> bool:
+def is_png(path):
     """Return whether a file is a PNG figure."""
     return path.read_bytes().startswith(b"\x89PNG")

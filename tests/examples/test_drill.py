@@ -11,37 +11,40 @@ import pytest
 
 from precomp_games.chess import EvaluationStore, PreparationSettings
 from precomp_games.chess.engines.searches import Line, SearchResult
-from tests.examples.launcher import printed
-from tests.examples.test_examples import ROOT
+from tests.examples.launcher import ROOT, printed
+
+FLAGS = ("--from=book", "--drill_seed=1")
 
 
 def write_book(folder):
-    """A preparation of three positions, as chess_preparation.py writes it."""
+    """Write a preparation of three positions, as examples/chess_preparation.py does."""
     folder.mkdir()
-    told = [("", "e2e4", 1.0, 0.4), ("e2e4 e7e5", "g1f3", 0.7, 0.3), ("e2e4 c7c5", "b1c3", 0.3, 0.1)]
-    others = {"": {"c2c4": -0.02, "g1f3": -0.005, "b1c3": 0.0123}}
+    worth = [("", "e2e4", 1.0, 0.4), ("e2e4 e7e5", "g1f3", 0.7, 0.3), ("e2e4 c7c5", "b1c3", 0.3, 0.1)]
     memorized = [
-        {"after": line.split(), "play": {move: 1.0}, "reach": reach, "gain": worth, "net_gain": worth}
-        | {"instead": others.get(line, {})}
-        for line, move, reach, worth in told
+        {"after": line.split(), "play": {move: 1.0}, "reach": reach, "gain": gain, "net_gain": gain}
+        for line, move, reach, gain in worth
     ]
-    numbers = {
-        "memorized": memorized,
-        "utility": 0.9,
-        "unprepared": 0.5,
-        "value": 0.9,
-        "analyst": "Fake",
-        "opponent": "Fake",
-    }
-    (folder / "result.json").write_text(json.dumps(numbers | {"settings": PreparationSettings().as_dict()}))
+    memorized[0]["instead"] = {"c2c4": -0.02, "g1f3": -0.005, "b1c3": 0.0123}
+    made = {"memorized": memorized, "utility": 0.9, "unprepared": 0.5, "value": 0.9}
+    made |= {"analyst": "Fake", "opponent": "Fake", "settings": PreparationSettings().as_dict()}
+    (folder / "result.json").write_text(json.dumps(made))
 
 
-# Costs seconds: two runs of the example.
-def test_a_drill(tmp_path):
+@pytest.fixture
+def answered(tmp_path):
+    """Return a function that drills a book of three positions, with what is typed, and returns the output."""
     write_book(tmp_path / "book")
-    flags = ("--from=book", "--progress=kept/progress.sqlite", "--drill_seed=1")
-    (tmp_path / "first").write_text("e4\nNf9\nb1c3\n\n\n")
-    first = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "first")
+
+    def run(typed, *flags, progress="p"):
+        (tmp_path / "typed").write_text("\n".join([*typed, ""]))
+        flags = (*FLAGS, f"--progress=kept/{progress}.sqlite", *flags)
+        return printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "typed")
+
+    return run
+
+
+def test_answers_are_told_and_kept_to_the_next_run(answered):
+    first = answered(["e4", "Nf9", "b1c3", "", ""])
     for words in (
         "Right: e4. It comes up in every game. Forgetting it costs 40 points in 100 games.",
         "'Nf9' is no legal move here",
@@ -53,35 +56,24 @@ def test_a_drill(tmp_path):
         "  a b c d e f g h",
     ):
         assert words in first
-    assert "Nothing is left to ask today." in printed("drill", *flags, "--nounicode", cwd=tmp_path)
+    assert "Nothing is left to ask today." in answered([], "--nounicode")
 
 
-_NO_ANSWERS = (
-    ["--", "0000", "?", "help"],
-    ["@@@@", "Z0", "h", "HELP", " "],
-    ["Ke2", "e5", "e2e5", "a7a8q", "1. e4", "resign", "\u2654", "a1a1"],
-)
+_NO_MOVES = ["--", "0000", "?", "help", "", "@@@@", "Z0", " ", "Ke2", "e5", "e2e5", "a7a8q", "1. e4", "a1a1"]
 
 
-# Costs seconds: a run of the command.
-@pytest.mark.parametrize("words", _NO_ANSWERS)
-def test_what_is_no_move_is_no_answer(tmp_path, words):
+def test_what_is_no_move_is_no_answer(answered, tmp_path):
     """It is asked again, and nothing is kept; the right move counts after it."""
-    write_book(tmp_path / "book")
-    (tmp_path / "typed").write_text("\n".join([*words, "e4", "", "quit", ""]))
-    flags = ("--from=book", "--progress=p.sqlite", "--drill_seed=1")
-    said = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "typed")
+    said = answered([*_NO_MOVES, "resign", "\u2654", "e4", "", "quit"])
     assert "Right: e4." in said and "1 of 1 right" in said and "No:" not in said
     explained = said.count("is no legal move here: answer as in Nf3") + said.count("Enter once more")
-    assert explained == len(words) + 1
-    with sqlite3.connect(tmp_path / "p.sqlite") as file:
+    assert explained == len(_NO_MOVES) + 2 + 1
+    with sqlite3.connect(tmp_path / "kept" / "p.sqlite") as file:
         assert file.execute("SELECT answer FROM answers").fetchall() == [("e2e4",)]
 
 
-# Costs seconds: four runs of the command.
-def test_what_a_wrong_answer_costs_and_what_is_replied(tmp_path):
+def test_what_a_wrong_answer_costs_and_what_is_replied(answered, tmp_path):
     """Cost and reply are printed if the preparation or stored searches have them, and else nothing."""
-    write_book(tmp_path / "book")
     settings = PreparationSettings()
     start, board = chess.Board(), chess.Board()
     board.push_san("c4")
@@ -89,48 +81,32 @@ def test_what_a_wrong_answer_costs_and_what_is_replied(tmp_path):
         lines = (Line("e2e4", 40, None), Line("b1c3", None, -3))
         for epd, found in ((start.epd(), lines), (board.epd(), (Line("e7e5", 35, None),))):
             store.put("Fake", settings.analyst_limit, settings.multipv, epd, SearchResult(found, 5, 9))
-    told = {
-        "c4": ("c4 instead would cost 2.0.", "e4 0.40; c4 is answered by e5, -0.35."),
-        "Nc3": ("Nc3 instead would bring 1.2.", "e4 0.40; Nc3 #-3."),
-        "a4": ("Nc3 instead would bring 1.2.", "e4 0.40."),
-    }
-    for kept, move in (("kept", "c4"), ("kept", "Nc3"), ("kept", "a4"), ("none", "c4")):
-        cost, searched = told[move]
-        (tmp_path / "typed").write_text(f"{move}\nq\n")
-        flags = ("--from=book", f"--progress={kept}{move}.sqlite", f"--store={kept}.sqlite")
-        said = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "typed")
-        assert (
-            f"No: e4. It comes up in every game. Forgetting it costs 40 points in 100 games. {cost}" in said
-        )
-        assert (f"Fake, in pawns for White: {searched}" in said) == (kept == "kept")
-        assert ("in pawns" in said) == (kept == "kept")
+    for kept, move, cost, searched in (
+        ("kept", "c4", "c4 instead would cost 2.0.", "e4 0.40; c4 is answered by e5, -0.35."),
+        ("kept", "Nc3", "Nc3 instead would bring 1.2.", "e4 0.40; Nc3 #-3."),
+        ("kept", "a4", "Nc3 instead would bring 1.2.", "e4 0.40."),
+        ("none", "c4", "c4 instead would cost 2.0.", None),
+    ):
+        said = answered([move, "q"], f"--store={kept}.sqlite", progress=f"{kept}{move}")
+        told = "No: e4. It comes up in every game. Forgetting it costs 40 points in 100 games."
+        assert f"{told} {cost}" in said and ("in pawns" in said) == (kept == "kept")
+        assert searched is None or f"Fake, in pawns for White: {searched}" in said
 
 
-def test_whole_lines(tmp_path):
-    write_book(tmp_path / "book")
-    (tmp_path / "typed").write_text("e4\n\n\ne4\nq\n")
-    said = printed(
-        "drill",
-        "--from=book",
-        "--progress=p.sqlite",
-        "--from_move_1",
-        "--drill_seed=1",
-        cwd=tmp_path,
-        typed=tmp_path / "typed",
-    )
-    # After the first line's end, the next one begins with move 1 again, though that is known.
-    begun = [text.split("   ")[0] for text in said.splitlines() if "% of games" in text]
-    assert begun[0] == "(start)" and begun[1].startswith("1. e4 ") and begun[2] == "(start)"
-    assert begun[3].startswith("1. e4 ") and begun[1] != begun[3]
+def test_whole_lines_begin_with_move_1(answered):
+    """After the first line's end, the next one begins there again, though that is known."""
+    said = answered(["e4", "", "", "e4", "q"], "--from_move_1")
+    begun = [line.partition("   ")[0] for line in said.splitlines() if "% of games" in line]
+    assert begun[0] == begun[2] == "(start)" and begun[1] != begun[3]
+    assert begun[1].startswith("1. e4 ") and begun[3].startswith("1. e4 ")
 
 
-# Costs seconds: the example from the start, twice.
+# Costs seconds: the example from the start.
 def test_a_terminal_without_chess_symbols(tmp_path):
     write_book(tmp_path / "book")
-    words = [sys.executable, str(ROOT / "examples" / "drill.py"), "--from=book", "--progress=p.sqlite"]
+    words = [sys.executable, ROOT / "examples" / "drill.py", *FLAGS]
     how = {"cwd": tmp_path, "env": os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}, "capture_output": True}
     result = subprocess.run(words, input=b"\n", timeout=120, **how)
-    assert (result.returncode, result.stderr) == (0, b"")
-    assert b"R N B Q K B N R" in result.stdout
+    assert (result.returncode, result.stderr) == (0, b"") and b"R N B Q K B N R" in result.stdout
     result = subprocess.run([*words, "--unicode"], timeout=120, **how)
     assert result.returncode == 1 and b"--nounicode" in result.stderr

@@ -1,36 +1,37 @@
-"""Tasks of examples on several processes and on a cluster: what is found, and what becomes of deaths."""
+"""Tasks of examples on several processes and on a cluster, and what is kept of runs that do not end."""
 
 import asyncio
 import contextlib
 import dataclasses
 import functools
+import math
 import os
+import re
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
+import pyspiel
 import pytest
 
 from precomp_games import map_on_cluster
+from precomp_games.algorithms.lookahead import (
+    commit_against_lookahead,
+    equilibrium_values,
+    independent_noise,
+)
 from precomp_games.cluster import UnderWay
 from tests.dask_clusters import cluster_of_threads, local_cluster, started
-from tests.examples.launcher import files, imported, printed
+from tests.examples.launcher import files, imported, printed, result_of, table
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, of workers that are killed
 
 
 @pytest.fixture(scope="module")
-def parallel() -> Iterator[ModuleType]:
+def parallel():
     """Yield the module, from where workers find it too."""
     with imported("parallel") as module:
         yield module
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with local_cluster(2) as cluster:
-        yield cluster.scheduler_address
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Task:
     counted: str = ""
 
 
-def square(task: Task) -> int:
+def square(task):
     if task.deaths:
         with open(task.counted, "ab") as file:
             if file.tell() < task.deaths:
@@ -52,78 +53,58 @@ def square(task: Task) -> int:
     return task.number**2
 
 
-def power(exponent: int, number: int) -> int:
+def power(exponent, number):
     if number < 0:
         raise ValueError(f"expected a number of at least 0, got {number}")
     return number**exponent
 
 
-@pytest.fixture(params=["workers", "cluster"])
-def where(request: pytest.FixtureRequest) -> dict[str, Any]:
-    if request.param == "workers":
-        return {"workers": 2}
-    return {"cluster": request.getfixturevalue("address")}
-
-
-def test_one_process(parallel: ModuleType) -> None:
+def test_one_process(parallel):
     assert list(parallel.each_done(abs, [-1, 2, -3], workers=1)) == [(0, 1), (1, 2), (2, 3)]
     assert list(parallel.each_done(abs, [])) == []
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("on_cluster", [False, True])
 @pytest.mark.slow("deaths of workers")
-def test_deaths(parallel: ModuleType, where: dict[str, Any], tmp_path: Path) -> None:
+def test_deaths_change_nothing_and_errors_come(parallel, on_cluster, tmp_path):
     tasks = [Task(k, 2 if k == 3 else 0, str(tmp_path / "deaths")) for k in range(12)]
-    found = dict(parallel.each_done(square, tasks, **where))
-    assert [found[k] for k in range(12)] == [k**2 for k in range(12)]
-    assert (tmp_path / "deaths").stat().st_size == 2
-    assert dict(parallel.each_done(functools.partial(power, 3), [1, 2], **where)) == {0: 1, 1: 8}
-    with pytest.raises(ValueError, match=r"expected a number of at least 0, got -2"):
-        list(parallel.each_done(functools.partial(power, 3), [1, -2, 3], **where))
+    with local_cluster(2) if on_cluster else contextlib.nullcontext() as made:
+        where = {"cluster": made.scheduler_address} if on_cluster else {"workers": 2}
+        found = dict(parallel.each_done(square, tasks, **where))
+        assert found == {k: k**2 for k in range(12)}
+        assert (tmp_path / "deaths").stat().st_size == 2
+        with pytest.raises(ValueError, match=r"expected a number of at least 0, got -2"):
+            list(parallel.each_done(functools.partial(power, 3), [1, -2, 3], **where))
 
 
-@pytest.mark.slow("deaths of processes")
-def test_what_no_process_lives_through(parallel: ModuleType, tmp_path: Path) -> None:
-    """It is named, and not one that ran beside it."""
-    tasks = [*map(Task, range(5)), Task(5, 100, str(tmp_path / "deaths"))]
-    told = r"expected workers to live through their tasks, got 4 deaths with Task\(number=5, .* alone"
-    found = parallel.each_done(square, tasks, workers=2)
-    with pytest.raises(ChildProcessError, match=told):
-        list(found)
-
-
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow("deaths of workers")
-def test_what_no_worker_lives_through(address: str, tmp_path: Path) -> None:
-    tasks = [Task(0), Task(1, 100, str(tmp_path / "deaths"))]
-    told = r"expected workers to live through their tasks, got several .* of Task\(number=1,"
-    with pytest.raises(ChildProcessError, match=told):
-        list(map_on_cluster(square, tasks, address))
+def test_a_task_that_nobody_lives_through_is_named(parallel, tmp_path):
+    """And not one that ran beside it."""
+    begun = r"expected workers to live through their tasks, got "
+    tasks = [*map(Task, range(5)), Task(5, 100, str(tmp_path / "deaths"))]
+    with pytest.raises(ChildProcessError, match=rf"{begun}4 deaths with Task\(number=5, .* alone"):
+        list(parallel.each_done(square, tasks, workers=2))
+    fatal = Task(1, 100, str(tmp_path / "more_deaths"))
+    told = rf"{begun}several .* of Task\(number=1,"
+    with local_cluster(2) as made, pytest.raises(ChildProcessError, match=told):
+        list(map_on_cluster(square, [Task(0), fatal], made.scheduler_address))
 
 
-@dataclasses.dataclass(frozen=True)
-class Slow:
-    """A task that writes to a file when it begins, and takes a second; or fails at once."""
-
-    begun: str
-    fails: bool = False
-
-
-def linger(task: Slow) -> None:
-    with open(task.begun, "ab") as file:
+def linger(begun, fails):
+    """Write to a file, and fail or take a second."""
+    with open(begun, "ab") as file:
         file.write(b"x")
-    if task.fails:
+    if fails:
         raise ValueError("it fails")
     time.sleep(1.0)
 
 
 @pytest.mark.parametrize("fails", [True, False])
 @pytest.mark.slow("interrupts of workers")
-def test_nothing_goes_on_for_nobody(parallel: ModuleType, fails: bool, tmp_path: Path) -> None:
-    """After an error, and where results are no longer wanted."""
+def test_nothing_goes_on_after_an_error_or_where_results_are_no_longer_wanted(parallel, fails, tmp_path):
     begun = tmp_path / "begun"
-    tasks = [Slow(str(begun), fails and k == 0) for k in range(12)]
-    found = parallel.each_done(linger, tasks, workers=2)
+    tasks = [fails and k == 0 for k in range(12)]
+    found = parallel.each_done(functools.partial(linger, begun), tasks, workers=2)
     if fails:
         with pytest.raises(ValueError, match="it fails"):
             list(found)
@@ -132,28 +113,18 @@ def test_nothing_goes_on_for_nobody(parallel: ModuleType, fails: bool, tmp_path:
         found.close()
     size = begun.stat().st_size
     assert size < 8
-    time.sleep(2.5)
+    time.sleep(1.5)
     assert begun.stat().st_size == size
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_scheduler_that_goes(tmp_path: Path) -> None:
-    made = cluster_of_threads()
-    tasks = [Slow(str(tmp_path / "begun"))] * 20
-    found = map_on_cluster(linger, tasks, made.scheduler_address, startup_seconds=3.0)
-    next(found)
-    made.close()
-    with pytest.raises(ConnectionError, match=r"expected (the scheduler|a worker) at 'tcp"):
-        list(found)
+# -- a cluster that misbehaves; tests/chess/test_cluster.py has schedulers that go -------------------
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_client_that_has_closed(address: str) -> None:
+def test_a_client_that_has_closed():
     """As Dask's does when it has tried for long enough to reach its scheduler again."""
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(address, set_as_default=False) as client:
-        under_way = UnderWay(client, address)
-        under_way.submit(0, time.sleep, 600.0)
+    with cluster_of_threads() as made, distributed.Client(made, set_as_default=False) as client:
+        under_way = UnderWay(client, made.scheduler_address)
+        under_way.submit(0, time.sleep, 1.0)
         client.close()
         with pytest.raises(ConnectionError, match=r"^expected the scheduler at 'tcp://.*' to stay"):
             under_way.submit(1, abs, -1)
@@ -161,55 +132,25 @@ def test_a_client_that_has_closed(address: str) -> None:
         assert not under_way
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.slow("deaths of workers")
-def test_a_result_that_goes_with_its_worker() -> None:
-    """It is made again, where it was lost before somebody fetched it; meanwhile nobody waits for it."""
-    distributed = pytest.importorskip("distributed")
-    with local_cluster(1) as made, distributed.Client(made.scheduler_address) as client:
-        under_way = UnderWay(client, made.scheduler_address)
-        under_way.submit("lost", abs, -7)
-        (sent,) = under_way._tasks.values()
-        assert sent.future.result(60.0) == 7
-        for pid in client.run(os.getpid).values():
-            os.kill(pid, signal.SIGKILL)
-        end = time.monotonic() + 60.0
-        while sent.future.status == "finished" and time.monotonic() < end:
-            time.sleep(0.01)
-        assert under_way.done(0.1) == []
-        found = []
-        while not found and time.monotonic() < end:
-            found = under_way.done(0.1)
-        assert found == [("lost", 7)] and not under_way
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_that_does_not_come(monkeypatch):
     """Its worker is there and does not answer: the task is given to others, some times."""
-    distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("precomp_games.cluster.ANSWER_SECONDS", 0.2)
     monkeypatch.setattr("precomp_games.cluster._FETCH_LOOK_SECONDS", 0.05)
     with cluster_of_threads() as made, distributed.Client(made) as client:
         under_way = UnderWay(client, "tcp://x:1", words=lambda purpose: f"{purpose!r}")
         under_way.submit("late", abs, -7)
-
-        async def never(futures: list[Any]) -> None:
-            await asyncio.sleep(600.0)
-
-        monkeypatch.setattr(client, "gather", never)
+        monkeypatch.setattr(client, "gather", lambda futures: asyncio.sleep(600.0))
         with pytest.raises(ChildProcessError, match=r"^.* said nothing for .* 4 times, of 'late'"):
             while True:
                 assert not under_way.done(5.0)
         under_way.cancel()
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_task_that_never_reaches_the_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_never_reaches_the_scheduler(monkeypatch):
     """A busy scheduler may give up a message: no error is raised, and the task is sent again."""
-    distributed = pytest.importorskip("distributed")
     send, dropped = distributed.Client._send_to_scheduler, []
 
-    def forgetful(client: Any, message: dict[str, Any]) -> None:
+    def forgetful(client, message):
         if message["op"] == "update-graph" and len(dropped) < 2:
             dropped.append(message)
         else:
@@ -222,38 +163,127 @@ def test_a_task_that_never_reaches_the_scheduler(monkeypatch: pytest.MonkeyPatch
         assert sorted(found) == [(0, 1), (1, 2), (2, 3)] and len(dropped) == 2
 
 
-def test_a_cluster_without_workers() -> None:
-    with local_cluster(0) as cluster, pytest.raises(ConnectionError) as told:
-        list(map_on_cluster(abs, [-1], cluster.scheduler_address, startup_seconds=2.0))
-    assert str(told.value).startswith(f"expected a worker at '{cluster.scheduler_address}'")
+def test_a_cluster_without_workers():
+    with local_cluster(0) as made, pytest.raises(ConnectionError) as told:
+        list(map_on_cluster(abs, [-1], made.scheduler_address, startup_seconds=0.5))
+    assert str(told.value).startswith(f"expected a worker at '{made.scheduler_address}'")
 
 
-_LOOKAHEAD = ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2")
-_STITCHING = ("--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=")
+# -- examples ----------------------------------------------------------------------------------------
 
 
+# Costs seconds: processes start.
 @pytest.mark.parametrize(
-    ("example", "flags", "names", "is_local"),
-    [
-        ("limited_lookahead", _LOOKAHEAD, {"draws.csv", "independent.png", "cumulative.png"}, True),
-        pytest.param(
-            "efce_resolving",
-            _STITCHING,
-            {"stitched.csv"},
-            False,
-            marks=pytest.mark.slow("another cluster"),
-        ),
-    ],
+    "where",
+    ["--workers=2", pytest.param("--cluster=local:2", marks=pytest.mark.slow("a cluster of processes"))],
 )
-# Costs seconds: a cluster starts.
-def test_jobs_on_a_cluster(example, flags, names, is_local, tmp_path) -> None:
-    """Of the example's own process, that is: its functions are those of no module."""
-    pytest.importorskip("distributed")
-    found = []
-    # The worker of a scheduler that was started by hand has never seen the example.
-    with contextlib.nullcontext("local:2") if is_local else started(tmp_path) as cluster:
+def test_limited_lookahead_is_the_same_on_processes_and_on_a_cluster(where, tmp_path):
+    """A cluster's workers have the functions of the example's own process, which are of no module."""
+    flags = ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2")
+    names = {"limited_lookahead.csv", "draws.csv", "independent.png", "cumulative.png", "settings.json"}
+    said, found = [], []
+    for k, here in enumerate(("--workers=1", where)):
+        said.append(printed("limited_lookahead", *flags, here, f"--output_dir={tmp_path / str(k)}"))
+        made = files(tmp_path / str(k))
+        assert made.keys() == names
+        found.append([made[name] for name in ("draws.csv", "independent.png", "cumulative.png")])
+    assert found[0] == found[1]
+    numbers = re.findall(r"expected (\S+), obtained (\S+)$", said[0], re.MULTILINE)
+    assert len(numbers) == 3 + 8 and all(expected == obtained for expected, obtained in numbers)
+    assert len(table(tmp_path / "0" / "limited_lookahead.csv")) == 2 * 2 * 2 * 2
+    draws = table(tmp_path / "0" / "draws.csv")
+    assert len(draws) == 8 + 16
+    values = result_of(tmp_path / "0", "settings.json")["game_values"]
+    assert values["kuhn_poker"] == pytest.approx(-1 / 18)
+    # A draw made again by hand.
+    game = pyspiel.load_game("kuhn_poker")
+    h = independent_noise(equilibrium_values(game, 0), 0.5, [0, 1])
+    drawn = ("independent", "1", "2", "0.5", "1")
+    columns = ("noise", "rational_player", "lookahead", "gamma", "draw")
+    (row,) = (row for row in draws if tuple(row[name] for name in columns) == drawn)
+    assert float(row["supremum"]) == commit_against_lookahead(game, 1, 2, h).supremum
+
+
+@pytest.mark.slow("another cluster, whose worker has never seen the example")
+def test_efce_resolving_is_the_same_on_processes_and_on_a_cluster(tmp_path):
+    flags = ("--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=")
+    with started(tmp_path) as cluster:
         for k, where in enumerate(("--workers=1", "--workers=2", f"--cluster={cluster}")):
-            folder = tmp_path / str(k)
-            printed(example, *flags, where, f"--output_dir={folder}")
-            found.append({name: data for name, data in files(folder).items() if name in names})
-    assert found[0] == found[1] == found[2] and found[0].keys() == names
+            printed("efce_resolving", *flags, where, f"--output_dir={tmp_path / str(k)}")
+    stitched = [(tmp_path / str(k) / "stitched.csv").read_bytes() for k in range(3)]
+    assert stitched[0] == stitched[1] == stitched[2]
+
+
+# -- finished tasks of runs that do not end ----------------------------------------------------------
+
+
+SOLVED = []
+
+
+def solve(task):
+    SOLVED.append(task.number)
+    return {"number": task.number, "root": math.sqrt(task.number), "none": None, "inf": math.inf}
+
+
+@pytest.fixture
+def kept_work():
+    with imported("kept_work") as module:
+        yield module
+
+
+@pytest.fixture
+def run(kept_work, tmp_path):
+    """Return a function that returns a run's results; with `stop` it ends after so many, as if killed."""
+
+    def run(numbers, stop=None, path=tmp_path / "tasks.unfinished"):
+        SOLVED.clear()
+        found = {}
+        with kept_work.kept_work(path) as kept:
+            for number, result in kept.each_done(solve, [Task(n) for n in numbers], "tasks", workers=1):
+                found[number] = result
+                if len(found) == stop:
+                    raise InterruptedError
+        return [found[number] for number in range(len(numbers))]
+
+    return run
+
+
+def test_finished_tasks_are_not_solved_again(run, tmp_path, capsys):
+    whole = run(range(6))
+    assert list(range(6)) == SOLVED and not list(tmp_path.iterdir())
+    with pytest.raises(InterruptedError):
+        run(range(6), stop=2)
+    (kept,) = tmp_path.iterdir()
+    with open(kept, "ab") as file:
+        file.write(b'\n["0.1.0 solve Task(number=2)", {"num')  # a kill in the middle of a line
+    with pytest.raises(InterruptedError):
+        run(range(6), stop=4)
+    assert SOLVED == [2, 3]
+    # Runs of other tasks leave what is kept, of which they use what they can.
+    run(range(7, 9))
+    run([2, 3])
+    assert SOLVED == []
+    assert run(range(6)) == whole and SOLVED == [4, 5] and not kept.exists()
+    assert "4 of 6 tasks are of a run that did not end" in capsys.readouterr().out
+
+
+def test_nonsense_in_a_file_of_tasks_is_passed_over(run, tmp_path):
+    (tmp_path / "tasks.0.unfinished").write_bytes(b'\xff\n1\n[]\n[1, 2, 3]\n["x", 1]\nnull\n{"a": 1}\n')
+    assert [row["number"] for row in run([2, 3])] == [2, 3] and SOLVED == [2, 3]
+
+
+@pytest.mark.parametrize(("stop", "folder"), [(1, ""), (None, "missing")])
+def test_an_error_ends_what_solves_the_other_tasks(run, kept_work, tmp_path, monkeypatch, stop, folder):
+    """Of the loop over results, or of the file that they are kept in."""
+    ended = []
+
+    def each_done(solve, tasks, **_):
+        try:
+            yield from enumerate(map(solve, tasks))
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr(kept_work.parallel, "each_done", each_done)
+    with pytest.raises((InterruptedError, FileNotFoundError)) as told:  # which keeps generators alive
+        run(range(3), stop, tmp_path / folder / "tasks.unfinished")
+    assert ended and SOLVED == [0], told

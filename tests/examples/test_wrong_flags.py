@@ -1,55 +1,32 @@
-"""Wrong flags of examples: one error line that names the flag, no traceback, and no folder left behind."""
+"""Wrong flags: one error line that names the flag, no traceback, and no folder left behind."""
 
 import shlex
 
 import pytest
 
+from precomp_games.commands import main
 from tests.examples.launcher import fails
+from tests.examples.test_chess_examples import MATED
 from tests.examples.test_drill import write_book
-from tests.examples.test_examples import MATED
 from tests.oracles.pgn import game
 
-# By what the examples share (examples/common.py).
-_SHARED = [
+_NONE = "--from: expected an output folder of precomp-games opponent or prepare, got none: run"
+_NOBODY = ("'Nobody'", "games of 'Us', 'Them'")
+_EXAMPLES = [
     ("best_precomputation", "--game=no_such_game", ("expected an OpenSpiel game", "no_such_game")),
-    ("best_precomputation", "--game=kuhn_pokr", "did you mean kuhn_poker?"),
-    ("best_precomputation", "--game='kuhn_poker(players=3)' --sigma_pre=uniform", "two-player"),
-    ("best_precomputation", "--penalty=0", ("penalties", "positive")),
     ("best_precomputation", "stray", ("flags only", "stray")),
     ("kuhn_exploitability", "--game='kuhn_poker(players=3)'", ("--game", "two-player")),
     ("kuhn_exploitability", "--penalty_values=0.1,0", ("--penalty_values", "positive", "'0.1,0'")),
     ("certified_preparation", "--game=kuhn_poker", "perfect information"),
-    ("clock_precomputation", "--times=a", ("--times", "integers")),
     ("limited_lookahead", "--cluster=nowhere", ("--cluster: expected a scheduler's address", "'nowhere'")),
     ("efce_resolving", "--cluster=local:2 --workers=2", "--workers: expected none with --cluster"),
-]
-# By each example itself.
-_OWN = [
-    ("chess_equilibrium", "--penalty_factors=0.5", "at least 1"),
-    ("chess_equilibrium", "--penalty_factors=x", "penalty_factors"),
     ("clock_precomputation", "--times=0", ("--times", "at least 1")),
-    ("drill", "--from=none", "--from: expected an output folder of precomp-games opponent or prepare, got"),
-    ("drill", "--from=book --from=book", "--from: expected one book a color, got book, book"),
-    *(
-        (example, "", "--from: expected an output folder of precomp-games opponent or prepare, got none: run")
-        for example in ("drill", "book_match", "book_report")
-    ),
-    ("book_match", "--from=book", "expected an engine"),
-    ("drill", "--from=book --progress=prose.md", "progress"),
     ("efce_resolving", "--rows=5", ("--rows", "5")),
     ("efce_resolving", "--figure=tiny", ("--figure", "tiny")),
     ("efce_resolving", "--stitch_bounds=loose", ("--stitch_bounds", "loose")),
     ("efce_resolving", "--rows= --figure=", "something to do"),
     ("efce_resolving", "--rows=2 --seeds=0 --figure= --time_limit=0.01", ("ime limit", "--time_limit")),
     ("entropy_bounds", "--r_values=0", ("--r_values", "positive")),
-    ("judge_book", "--book=none.pgn", "--book: expected PGN or Polyglot files, got 'none.pgn'"),
-    ("judge_book", "--book=prose.md", ("--book: expected moves of white in 'prose.md'", "no PGN tags")),
-    ("judge_book", "--book=illegal.pgn", "--book: expected moves of white in 'illegal.pgn', got none"),
-    ("judge_book", "--opponent=games(file=none.pgn)", "--opponent: expected a file, got 'none.pgn'"),
-    ("judge_book", "--side=black", "--book: expected your book for Black"),
-    ("judge_book", "--evaluation=rollouts", "--evaluation: expected an engine's evaluation"),
-    ("judge_book", "--menu=0", "--menu: expected at least 1"),
-    ("judge_book", "--fen=nonsense", "fen"),
     ("kuhn_exploitability", "--game='breakthrough(rows=4,columns=3)'", ("--game", "information state")),
     ("kuhn_exploitability", "--max_histories=50", ("--max_histories", "50 histories")),
     ("kuhn_exploitability", "--target_nash_conv=nan", ("target_nash_conv", "nan")),
@@ -69,111 +46,112 @@ _OWN = [
     ("payoff_frontier", "--objective=1,2,3", ("--objective", "two weights", "'1,2,3'")),
     ("payoff_frontier", "--notions=efce,cce", ("--notions", "nfcce", "'cce'")),
     ("payoff_frontier", "--game=kuhn_poker", "triangle"),
+    ("opponent_model", "--games=games.pgn", "--player: expected"),
     ("opponent_model", "--games=games.pgn --player=Us --since=1980", ("--since", "within 1990 and 1990")),
     ("opponent_model", "--since=1991 --until=1990", "--since: expected"),
     ("opponent_model", "--population=games.pgn --since=1985", "--population: expected games before 1985"),
-    ("opponent_preparation", "--population=none.pgn", "--population: expected a file, got 'none.pgn'"),
-    ("review_games", "--games=games.pgn --player=Them", "--games: expected games of 'Them' as White"),
-    ("search_match", "--game=kuhn_poker", ("perfect information", "kuhn_poker")),
+    ("people_check", "", "--games: expected rated games with clocks"),
     ("search_match", "--game=tic_tac_toe --opening_moves=9", ("--opening_moves", "9")),
     ("search_precomputation", "--sigma=uniform", "SearchPolicy"),
-    ("search_precomputation", "--r_values=1,x", ("--r_values", "1,x")),
     ("search_precomputation", "--game='hex(board_size=3)' --leaf_value=evaluator", ("--leaf_value", "hex")),
-    # Whose games need an engine.
-    *((example, "", "expected an engine") for example in ("book_size", "calibrate_evaluation")),
-]
-_OF_PERSONS = [
-    (example, flags, words)
-    for example in ("opponent_model", "opponent_preparation", "review_games")
-    for flags, words in (
-        ("--games=none.pgn --player=Us", "none.pgn"),
-        ("--games=games.pgn", "--player: expected"),
-        ("--games=games.pgn --player=Nobody", ("'Nobody'", "games of 'Us', 'Them'")),
-    )
-]
-# Where the engine that is there is looked at first.
-_CHESS = [
-    ("--engine=/no/such/engine", ("find_engine()", "/no/such/engine")),
-    ("--fen=nonsense", "error: --fen: expected a FEN, got 'nonsense'"),
-    ("--r=0", "error: --r: expected positive numbers separated by commas, got '0'"),
-    ("--r=5,nan", "error: --r: expected positive numbers separated by commas, got '5,nan'"),
-    ("--r=5,9 --r_weights=1", "error: --r_weights: expected 2 numbers, one for each --r, got '1'"),
-    ("--penalty=-1", "error: --penalty: expected a positive, finite number, got -1.0"),
-    ("--opponent_option=UCI_LimitStrength=true --opponent_option=UCI_Elo=1400", ("got 'UCI_", "scores")),
-    ("--opponent_option='Skill Level=5'", ("'Skill Level=5'", "scores", "'bestmove'")),
-    ("--engine_option=nonsense", ("--engine_option", "Name=value")),
-    ("--engine_option='No Such Option=1'", "No Such Option"),
-    ("--store=/no/such/folder/s.sqlite", "/no/such/folder"),
-    ("--store=prose.md", "prose.md"),
-    ("--menu=501", "error: --menu: expected an integer from 0 to 500, got 501"),
-    ("--menu=2 --evaluation=rollouts", "error: --evaluation: expected an engine's evaluation"),
-    ("--calibration=none.json", ("error: --calibration: expected a file", "'none.json'")),
-    ("--order=certified", "error: --order: expected --play_budget=0"),
-    ("--output_dir=/etc/passwd", ("--output_dir", "/etc/passwd")),
-    ("--evaluation=linear --plan=20,10", ("--plan", "numbers of positions that grow")),
-    ("--evaluation=linear --plan=10 --budget=5", ("--plan", "no --budget beside it")),
-    ("--evaluation=linear --keep=missing.pgn", ("--keep", "expected PGN or Polyglot files")),
-    ("--evaluation=linear --keep=other.pgn", ("--keep", "start position")),
-    ("--evaluation=linear --keep=empty.pgn", ("--keep", "expected moves of white")),
-    ("--evaluation=linear --distrust=0.1 --menu=4", ("--menu", "expected 0 or 1 with --distrust")),
-    ("--evaluation=linear --check_nodes=9", ("--check_nodes", "expected --menu of 2 or more")),
-]
-_OTHER_CHESS = [
-    ("book_match", "--from=none", ("--from", "'none'")),
-    ("book_match", "--from=book --opponent=nobody", "nobody"),
-    ("book_match", "--games=0", "--games=0"),
+    ("book_size", "", "expected an engine"),
     ("book_size", "--sizes=0", "--sizes"),
-    ("calibrate_evaluation", "--sides=left", ("--sides", "left")),
-    ("calibrate_evaluation", "--fens=8/8", ("fen", "8/8")),
-    ("calibrate_evaluation", "--evaluation=rollouts", ("--evaluation", "rollouts")),
-    ("calibrate_evaluation", "--menu=2 --calibration=prose.md", ("expected a calibration", "prose.md")),
-    *((each, "--pgn=none.pgn", "none.pgn") for each in ("calibrate_evaluation", "estimate_opponent")),
-    *(
-        (each, "--pgn=games.pgn --player=Nobody", ("'Nobody'", "games of 'Us', 'Them'"))
-        for each in ("calibrate_evaluation", "estimate_opponent")
-    ),
-    ("estimate_opponent", "--player=Us", "--player: expected --pgn"),
-    ("estimate_opponent", "--top_k_values=1", "--top_k_values"),
-    ("estimate_opponent", "--pgn=games.pgn --skip_plies=0 --confidence=1", "--confidence: expected"),
+]
+_COMMANDS = [
+    ("equilibrium", "--penalty_factors=0.5", "at least 1"),
+    ("drill", "", _NONE),
+    ("match", "", _NONE),
+    ("drill", "--from=none", "--from: expected an output folder of precomp-games opponent or prepare, got"),
+    ("drill", "--from=book --from=book", "--from: expected one book a color, got book, book"),
+    ("drill", "--from=book --progress=prose.md", "progress"),
+    ("judge", "--book=none.pgn", "--book: expected PGN or Polyglot files, got 'none.pgn'"),
+    ("judge", "--book=prose.md", ("--book: expected moves of white in 'prose.md'", "no PGN tags")),
+    ("judge", "--book=illegal.pgn", "--book: expected moves of white in 'illegal.pgn', got none"),
+    ("judge", "--opponent=games(file=none.pgn)", "--opponent: expected a file, got 'none.pgn'"),
+    ("judge", "--side=black", "--book: expected your book for Black"),
+    ("judge", "--evaluation=rollouts", "--evaluation: expected an engine's evaluation"),
+    ("opponent", "--games=games.pgn --player=Nobody", _NOBODY),
+    ("opponent", "--population=none.pgn", "--population: expected a file, got 'none.pgn'"),
+    ("review", "--games=games.pgn", "--player: expected"),
+    ("review", "--games=games.pgn --player=Them", "--games: expected games of 'Them' as White"),
+    ("match", "--from=book", "expected an engine"),
+    ("calibrate", "", "expected an engine"),
+    ("prepare", "--engine=/no/such/engine", ("find_engine()", "/no/such/engine")),
+    ("prepare", "--fen=nonsense", "error: --fen: expected a FEN, got 'nonsense'"),
+    ("prepare", "--r=0", "error: --r: expected positive numbers separated by commas, got '0'"),
+    ("prepare", "--r=5,9 --r_weights=1", "error: --r_weights: expected 2 numbers, one for each"),
+    ("prepare", "--penalty=-1", "error: --penalty: expected a positive, finite number, got -1.0"),
+    ("prepare", "--store=/no/such/folder/s.sqlite", "/no/such/folder"),
+    ("prepare", "--store=prose.md", "prose.md"),
+    ("prepare", "--menu=501", "error: --menu: expected an integer from 0 to 500, got 501"),
+    ("prepare", "--menu=2 --evaluation=rollouts", "error: --evaluation: expected an engine's"),
+    ("prepare", "--order=certified", "error: --order: expected --play_budget=0"),
+    ("prepare", "--output_dir=/etc/passwd", ("--output_dir", "/etc/passwd")),
+    ("prepare", "--evaluation=linear --plan=20,10", ("--plan", "numbers of positions that grow")),
+    ("prepare", "--evaluation=linear --plan=10 --budget=5", ("--plan", "no --budget beside it")),
+    ("prepare", "--evaluation=linear --keep=missing.pgn", ("--keep", "expected PGN or Polyglot")),
+    ("prepare", "--evaluation=linear --keep=other.pgn", ("--keep", "start position")),
+    ("prepare", "--evaluation=linear --keep=empty.pgn", ("--keep", "expected moves of white")),
+    ("prepare", "--evaluation=linear --distrust=0.1 --menu=4", ("--menu", "expected 0 or 1 with")),
+    ("prepare", "--evaluation=linear --check_nodes=9", ("--check_nodes", "expected --menu of 2")),
+    ("match", "--games=0", "--games=0"),
+    ("calibrate", "--sides=left", ("--sides", "left")),
+    ("calibrate", "--fens=8/8", ("fen", "8/8")),
+    ("calibrate", "--evaluation=rollouts", ("--evaluation", "rollouts")),
+    ("estimate", "--player=Us", "--player: expected --pgn"),
+    ("estimate", "--top_k_values=1", "--top_k_values"),
+    ("prepare", "--calibration=none.json", ("--calibration: expected a file", "'none.json'")),
+]
+_WITH_ENGINE = [
+    ("prepare", "--opponent_option='Skill Level=5'", ("'Skill Level=5'", "scores", "'bestmove'")),
+    ("prepare", "--engine_option=nonsense", ("--engine_option", "Name=value")),
+    ("prepare", "--engine_option='No Such Option=1'", "No Such Option"),
+    ("match", "--from=book --opponent=nobody", "nobody"),
+    ("calibrate", "--menu=2 --calibration=prose.md", ("expected a calibration", "prose.md")),
+    ("estimate", "--pgn=none.pgn", "none.pgn"),
+    ("estimate", "--pgn=games.pgn --player=Nobody", _NOBODY),
+    ("estimate", "--pgn=games.pgn --skip_plies=0 --confidence=1", "--confidence: expected"),
 ]
 
 
-@pytest.fixture
-def refused(tmp_path):
-    """Sees that an example refuses flags, in a folder with some files."""
-    (tmp_path / "games.pgn").write_text(game("1. e4 e5 2. Nf3", "Us", "Them", Date="1990.??.??"))
-    (tmp_path / "illegal.pgn").write_text(game("1. Ke4"))
-    (tmp_path / "other.pgn").write_text(f'[FEN "{MATED}"]\n[SetUp "1"]\n\n*\n')
-    (tmp_path / "empty.pgn").write_text("")
-    (tmp_path / "prose.md").write_text("# Openings\n\nOf all moves e4 is best. Then e5, Nf3 and d4 d5 e5.\n")
-    write_book(tmp_path / "book")
-
-    def check(example, flags, words, has_engine):
-        out = [] if "--output_dir" in flags or example == "drill" else ["--output_dir=some/out"]
-        fails(example, *out, *shlex.split(flags), told=words, cwd=tmp_path, has_engine=has_engine)
-        assert not (tmp_path / "some").exists()
-
-    return check
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with some files."""
+    path = tmp_path_factory.mktemp("wrong")
+    (path / "games.pgn").write_text(game("1. e4 e5 2. Nf3", "Us", "Them", Date="1990.??.??"))
+    (path / "illegal.pgn").write_text(game("1. Ke4"))
+    (path / "other.pgn").write_text(f'[FEN "{MATED}"]\n[SetUp "1"]\n\n*\n')
+    (path / "empty.pgn").write_text("")
+    (path / "prose.md").write_text("# Openings\n\nOf all moves e4 is best. Then e5, Nf3 and d4 d5 e5.\n")
+    write_book(path / "book")
+    return path
 
 
-def test_what_all_examples_refuse_alike(refused):
-    for example, flags, words in _SHARED:
-        refused(example, flags, words, has_engine=False)
+@pytest.mark.parametrize(("example", "flags", "words"), _EXAMPLES)
+def test_wrong_flags_of_examples(example, flags, words, folder):
+    more = [] if "--output_dir" in flags else ["--output_dir=some/out"]
+    fails(example, *more, *shlex.split(flags), told=words, cwd=folder, has_engine=False)
+    assert not (folder / "some").exists()
 
 
-@pytest.mark.parametrize(("example", "flags", "words"), [*_OWN, *_OF_PERSONS])
-def test_examples_refuse(example, flags, words, refused):
-    refused(example, flags, words, has_engine=False)
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize(("flags", "words"), _CHESS)
-def test_chess_preparation_refuses(flags, words, refused):
-    store = "" if "--store" in flags else "--store=s.sqlite "
-    refused("chess_preparation", store + flags, words, has_engine=True)
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize(("example", "flags", "words"), _OTHER_CHESS)
-def test_other_examples_on_chess_refuse(example, flags, words, refused):
-    refused(example, f"--store=s.sqlite {flags}", words, has_engine=True)
+@pytest.mark.parametrize(
+    ("command", "flags", "words", "has_engine"),
+    [
+        *((*row, False) for row in _COMMANDS),
+        *(pytest.param(*row, True, marks=pytest.mark.engine) for row in _WITH_ENGINE),
+    ],
+)
+def test_wrong_flags_of_commands(command, flags, words, has_engine, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    if not has_engine:
+        monkeypatch.setattr("precomp_games.chess.engines.pool.DEFAULT_PATHS", ())
+        monkeypatch.setenv("PATH", "/nowhere")
+        monkeypatch.delenv("STOCKFISH", raising=False)
+    more = [] if "--output_dir" in flags or command == "drill" else ["--output_dir=some/out"]
+    more += ["--store=s.sqlite"] if has_engine else []
+    assert main(["precomp-games", command, *more, *shlex.split(flags)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1
+    for part in [words] if isinstance(words, str) else words:
+        assert part in error
+    assert not (folder / "some").exists()
