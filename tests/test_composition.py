@@ -22,6 +22,7 @@ import re
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -102,8 +103,8 @@ def tree_of(name):
     (row,) = (row for row in rows_of("games") if row["game"] == name)
     penalties = tuple(map(float, row["penalties"].split(", ")))
     if name == KUHN:
-        policies = "game=kuhn_poker(),sigma=random(seed=9),sigma_pre=random(seed=5)"
-        text = f"python_meta_precomputation({policies},penalty_0={penalties[0]},penalty_1={penalties[1]})"
+        spec = "game=kuhn_poker(),sigma=random(seed=9),sigma_pre=random(seed=5)"
+        text = f"python_meta_precomputation({spec},penalty_0={penalties[0]},penalty_1={penalties[1]})"
         return pyspiel.load_game(text).tree
     if name == TREE:  # perfect information, chance, utilities of sum 1
         game = random_tree(18, depth=4, actions=2)
@@ -177,7 +178,7 @@ def solve(row, form, seed=SEED):
     policy = method(made, _AVERAGES)()
     if "(efg" in row["call"]:  # whose information states have other names
         value = pyspiel.expected_returns(names["efg"].new_initial_state(), policy, -1, True)[0]
-        found = types.SimpleNamespace(
+        found: Any = types.SimpleNamespace(
             value=value + names["game"].value_shift, nash_conv=pyspiel.nash_conv(names["efg"], policy)
         )
     else:
@@ -247,7 +248,7 @@ def learn(row, form, seed=SEED):
         sampler = rl_environment.ChanceEventSampler(seed=seed)
         environment = rl_environment.Environment(game, chance_event_sampler=sampler)
         play_episodes(environment, made, int(row["episodes"] or 0))
-        policy = functools.partial(learned_row, made)
+        policy: Any = functools.partial(learned_row, made)
     else:
         made.solve()
         policy = lambda state: normalized(made.action_probabilities(state))  # noqa: E731
@@ -398,11 +399,8 @@ MEASURES = {
     "evaluators": (measured_evaluator, 14),
     "play": (measured_play, 10),
 }
-ROWS = [
-    pytest.param(table, row, id=f"{table}: `{row['call']}` {row.get('game', '')}")
-    for table in list(MEASURES)[1:]
-    for row in rows_of(table)
-]
+ROWS = [(table, row) for table in list(MEASURES)[1:] for row in rows_of(table)]
+NAMES = [f"{table}: `{row['call']}` {row.get('game', '')}" for table, row in ROWS]
 
 
 def within(row, measured):
@@ -412,7 +410,7 @@ def within(row, measured):
     return measured[1] <= measured[0] and measured[3] <= measured[2]
 
 
-@pytest.mark.parametrize(("table", "row"), ROWS)
+@pytest.mark.parametrize(("table", "row"), ROWS, ids=NAMES)
 def test_each_row_holds(table, row):
     assert within(row, MEASURES[table][0](row))
 
@@ -420,7 +418,7 @@ def test_each_row_holds(table, row):
 def test_what_the_document_shows_as_measured_is_within_its_tolerances():
     for table, (_, count) in MEASURES.items():
         assert len(rows_of(table)) == count
-    for _, row in (each.values for each in ROWS):
+    for _, row in ROWS:
         heads = [f"{what}, {form}" for form in FORMS for what in ("tolerance", "NashConv", "off by")]
         assert within(row, [float(row[head]) for head in [*heads, "value off by"] if head in row])
         if row.get("noise"):  # sampling has room for its noise

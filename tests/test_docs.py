@@ -69,18 +69,18 @@ def test_code_is_fenced_and_says_its_language():
 # -- Python ------------------------------------------------------------------------------------------
 
 
-_LONG = dict.fromkeys(("judge.md", "opponents.md", "robust.md"), "seconds, of what other tests show in parts")
+_LONG = ("chess.md", "efce.md", "judge.md", "opponents.md", "robust.md")
+_WHY = "seconds, of what other tests show in parts"
 
 
 def _pages_of_python():
     for page in _PAGES:
         found, name = blocks(page), page.relative_to(ROOT).as_posix()
-        engine = any(block.engine for block in found)
-        why = "all of it runs with an engine" if engine else _LONG.get(page.name)
+        marks = [pytest.mark.slow(_WHY)] if page.name in _LONG else []
         if any(block.language == "python" for block in found):
-            yield pytest.param(page, False, id=name, marks=[pytest.mark.slow(why)] if why else [])
-        if engine:
-            yield pytest.param(page, True, id=f"{name} with an engine", marks=pytest.mark.engine)
+            yield pytest.param(page, False, id=name, marks=marks)
+        if any(block.engine for block in found):
+            yield pytest.param(page, True, id=f"{name} with an engine", marks=[pytest.mark.engine, *marks])
 
 
 @pytest.mark.parametrize(("page", "engine"), list(_pages_of_python()))

@@ -103,8 +103,8 @@ def test_games_plots_notes_and_a_match_beside_a_book_that_is_there(prepared, ans
     match["exits"] = [{"after": answer["exits"][0]["after"], "games": 9, "score": 0.94}]
     (prepared / "match").mkdir()
     (prepared / "match" / "result.json").write_text(json.dumps({"matches": [match]}))
-    flags = ("--from=book", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann", "--match_dir=match")
-    flags += ("--notes=notes.pgn", "--export=pgn,csv", "--min_share=0")
+    flags = ["--from=book", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann", "--match_dir=match"]
+    flags += ["--notes=notes.pgn", "--export=pgn,csv", "--min_share=0"]
     for name in ("more", "again"):
         said = printed("book_report", *flags, f"--output_dir={name}", cwd=prepared)
     assert said.startswith("Games behind replies: 1 game; 1 left out: games of others\n")

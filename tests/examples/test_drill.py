@@ -104,9 +104,9 @@ def test_whole_lines_begin_with_move_1(answered):
 # Costs seconds: the example from the start.
 def test_a_terminal_without_chess_symbols(tmp_path):
     write_book(tmp_path / "book")
-    words = [sys.executable, ROOT / "examples" / "drill.py", *FLAGS]
-    how = {"cwd": tmp_path, "env": os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}, "capture_output": True}
-    result = subprocess.run(words, input=b"\n", timeout=120, **how)
+    words = [sys.executable, str(ROOT / "examples" / "drill.py"), *FLAGS]
+    env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    result = subprocess.run(words, cwd=tmp_path, env=env, input=b"\n", capture_output=True, timeout=120)
     assert (result.returncode, result.stderr) == (0, b"") and b"R N B Q K B N R" in result.stdout
-    result = subprocess.run([*words, "--unicode"], timeout=120, **how)
+    result = subprocess.run([*words, "--unicode"], cwd=tmp_path, env=env, capture_output=True, timeout=120)
     assert result.returncode == 1 and b"--nounicode" in result.stderr
