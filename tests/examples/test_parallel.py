@@ -132,6 +132,26 @@ def test_a_client_that_has_closed():
         assert not under_way
 
 
+@pytest.mark.slow("deaths of workers")
+def test_a_result_that_goes_with_its_worker_is_made_again():
+    """It was lost before somebody fetched it; meanwhile nobody waits for it."""
+    with local_cluster(1) as made, distributed.Client(made.scheduler_address) as client:
+        under_way = UnderWay(client, made.scheduler_address)
+        under_way.submit("lost", abs, -7)
+        (sent,) = under_way._tasks.values()
+        assert sent.future.result(60.0) == 7
+        for pid in client.run(os.getpid).values():
+            os.kill(pid, signal.SIGKILL)
+        end = time.monotonic() + 60.0
+        while sent.future.status == "finished" and time.monotonic() < end:
+            time.sleep(0.01)
+        assert under_way.done(0.1) == []
+        found = []
+        while not found and time.monotonic() < end:
+            found = under_way.done(0.1)
+        assert found == [("lost", 7)] and not under_way
+
+
 def test_a_result_that_does_not_come(monkeypatch):
     """Its worker is there and does not answer: the task is given to others, some times."""
     monkeypatch.setattr("precomp_games.cluster.ANSWER_SECONDS", 0.2)
