@@ -29,8 +29,8 @@ from precomp_games.chess.model.human import HumanPolicy
 from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues, LeafContext, LeafValues
 from precomp_games.policies.rows import as_batch_policy
 from precomp_games.policies.specs import parsed_spec, policy_names
-from tests.chess.test_preparation import HashEngine
 from tests.oracles.books import states
+from tests.oracles.engines import HashEngine
 from tests.oracles.games import random_evaluation, random_policy, random_tree
 from tests.oracles.network import random_network
 

@@ -27,9 +27,9 @@ from precomp_games.chess import (
 from precomp_games.chess.model.engine_policies import LinearUtility
 from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected
-from tests.chess.test_preparation import HashEngine
 from tests.oracles.books import states
 from tests.oracles.chess_books import entry, small_book
+from tests.oracles.engines import HashEngine
 from tests.oracles.games import last
 
 EFG = """EFG 2 R "coin" { "0" "1" }

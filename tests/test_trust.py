@@ -36,8 +36,8 @@ from precomp_games.policies import specs as policy_specs
 from precomp_games.tree import base_game
 from precomp_games.tree.facts import ARRAYS
 from tests.chess import fake_engine
-from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch
+from tests.oracles.engines import HashEngine
 from tests.properties import examples
 from tools.fuzz.mutate import VALUES, places
 from tools.readers import READERS

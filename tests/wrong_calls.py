@@ -32,9 +32,9 @@ from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.model.engine_policies import LinearUtility
 from precomp_games.chess.model.model import preparation_policies
 from tests.chess import fake_engine
-from tests.chess.test_preparation import HashEngine
 from tests.dask_clusters import cluster_address
 from tests.oracles.efce import battleship, sheriff
+from tests.oracles.engines import HashEngine
 from tests.oracles.games import first, last, random_policy, random_tree
 
 _PARTS = ("", ".algorithms", ".algorithms.efce", ".algorithms.lookahead", ".algorithms.search", ".chess")

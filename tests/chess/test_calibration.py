@@ -24,7 +24,7 @@ from precomp_games.chess.model.calibration import (
     save_calibration,
 )
 from precomp_games.chess.model.model import preparation_policies
-from tests.chess.test_preparation import HashEngine
+from tests.oracles.engines import HashEngine
 from tests.oracles.files import with_value
 from tests.oracles.games import uniform
 

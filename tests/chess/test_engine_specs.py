@@ -24,7 +24,7 @@ from precomp_games.chess.model.opponents import _options
 from precomp_games.chess.plan.trees import equilibrium_tree
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.policies.mixtures import MixturePolicy
-from tests.chess.test_preparation import HashEngine
+from tests.oracles.engines import HashEngine
 
 GAME = ChessGame()
 SETTINGS = PreparationSettings(

@@ -15,7 +15,8 @@ from precomp_games.chess.model.estimation import (
     fit_opponent,
     opponent_choices,
 )
-from tests.chess.test_preparation import SHALLOW, HashEngine
+from tests.chess.test_preparation import SHALLOW
+from tests.oracles.engines import HashEngine
 
 
 def simulated(rng: np.random.Generator, count: int, r: float, lapse: float, top_k: int = 3) -> list[Choice]:

@@ -23,7 +23,7 @@ from precomp_games.chess.plan.judging import (
     line_of,
     repertoire_policies,
 )
-from tests.chess.test_preparation import HashEngine
+from tests.oracles.engines import HashEngine
 
 _ENGINE = HashEngine(spread=400.0)
 _SETTINGS = PreparationSettings(

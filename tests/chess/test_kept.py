@@ -16,7 +16,7 @@ from precomp_games.chess import (
     preparation_tree,
 )
 from precomp_games.chess.plan.trees import kept_entries
-from tests.chess.test_preparation import HashEngine
+from tests.oracles.engines import HashEngine
 
 SETTINGS = PreparationSettings(
     penalty=0.004,

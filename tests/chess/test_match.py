@@ -26,8 +26,9 @@ from precomp_games.chess import (
 from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.play.match import MatchGame, MatchResult, play_match, write_match_pgn
 from precomp_games.policies.playouts import mean_interval
-from tests.chess.test_preparation import BLACK_FIRST, HashEngine
+from tests.chess.test_preparation import BLACK_FIRST
 from tests.oracles.chess_books import book_of, entry
+from tests.oracles.engines import HashEngine
 from tests.oracles.games import SEEDS, uniform
 from tests.oracles.pgn import games_of
 from tests.properties import examples

@@ -13,7 +13,7 @@ from precomp_games.chess import ChessGame, Preparation, PreparationSettings, act
 from precomp_games.chess.model.calibration import load_calibration, save_calibration
 from precomp_games.chess.model.model import MODEL_FILE, ModelFiles, named_people, preparation_policies
 from precomp_games.chess.model.people_values import load_people, save_people
-from tests.chess.test_preparation import HashEngine
+from tests.oracles.engines import HashEngine
 from tools.samples import results, sample_games, small_book
 from tools.soak.clusters import engine_file
 

@@ -27,7 +27,7 @@ from precomp_games.chess.model.people_values import (
 )
 from precomp_games.chess.model.rated_games import RatedPosition, TimedMove, band, rated_games, spread
 from precomp_games.chess.model.saved_time import SavedTime
-from tests.chess.test_preparation import HashEngine
+from tests.oracles.engines import HashEngine
 from tests.oracles.files import with_value
 from tests.oracles.pgn import rated_game
 

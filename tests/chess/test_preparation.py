@@ -1,7 +1,6 @@
 """From scores to policies, evaluations, trees and books, with an engine that is a hash function."""
 
 import dataclasses
-import hashlib
 import json
 import math
 import random
@@ -25,11 +24,12 @@ from precomp_games.chess import (
     write_pgn,
 )
 from precomp_games.chess.data.book import points
-from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line, SearchResult
+from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line
 from precomp_games.chess.game import RULES_OF_CHESS
 from precomp_games.chess.model.engine_policies import WdlUtility, centipawns, score_utility, softmax
 from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.study.words import OpponentWords
+from tests.oracles.engines import AnsweringEngine, HashEngine
 from tests.oracles.games import SEEDS
 from tests.properties import examples
 
@@ -44,33 +44,6 @@ def settings_of(**changes):
     return PreparationSettings(
         **{"penalty": PENALTY, "max_plies": 7, "opponent_temperature_cp": 80.0} | changes
     )
-
-
-def _hash(text: str) -> float:
-    """Return a number in [0, 1) that depends on nothing but the text."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big") / 2**32
-
-
-class HashEngine:
-    """Answers as `StoredEngine` does, with scores that only depend on position, move and limit."""
-
-    engine_id = "Stockfish 15.1"
-
-    def __init__(self, spread: float = 120.0) -> None:
-        self.asked: list[tuple[str, str, int]] = []
-        self.spread = spread
-
-    def search(self, epds, limit, multipv):
-        self.asked += [(epd, str(limit), multipv) for epd in epds]
-        return [self.result(epd, limit, multipv) for epd in epds]
-
-    def result(self, epd, limit, multipv):
-        board = chess.Board(epd + " 0 1")
-        best = int(self.spread * (2 * _hash(f"{epd} {limit}") - 1))
-        scored = [(best - int(60 * _hash(f"{epd} {m} {limit}")), m.uci()) for m in board.legal_moves]
-        scored.sort(reverse=True)
-        lines = tuple(Line(move, cp, None) for cp, move in scored[:multipv])
-        return SearchResult(lines, 10, 1000)
 
 
 def test_centipawns_put_every_mate_beyond_every_score():
@@ -119,19 +92,6 @@ def test_softmax():
     for temperature in (0.0, math.nan, math.inf):
         with pytest.raises(ValueError, match=r"softmax\(\): expected temperature_cp"):
             softmax([1.0], temperature)
-
-
-class AnsweringEngine(HashEngine):
-    """The same, that also plays: its third move three times of four, and the best one else."""
-
-    def search(self, epds, limit, multipv, samples=0):
-        self.asked += [(epd, str(limit), multipv, samples) for epd in epds]
-        results = []
-        for found in (self.result(epd, limit, 3) for epd in epds):
-            best, *others = (line.move for line in found.lines)
-            played = ((others[-1], 3), (best, 1)) if others else ((best, 4),)
-            results.append(dataclasses.replace(found, lines=found.lines[:multipv], played=played))
-        return results
 
 
 @examples(24)

@@ -33,7 +33,7 @@ from precomp_games.chess.plan.controls import neighbors, play_neighbors
 from precomp_games.chess.plan.preparation import AtWorst
 from precomp_games.chess.plan.prepare import distrusted_shares
 from tests.chess import fake_engine
-from tests.chess.test_preparation import AnsweringEngine
+from tests.oracles.engines import AnsweringEngine
 
 SETTINGS = PreparationSettings(
     penalty=0.002,

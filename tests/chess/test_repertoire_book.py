@@ -17,7 +17,7 @@ from precomp_games.chess import (
 from precomp_games.chess.game import action_of
 from precomp_games.chess.plan.repertoire_book import repertoire_preparation, with_likely_replies
 from precomp_games.chess.study.drill import book_cards
-from tests.chess.test_preparation import HashEngine
+from tests.oracles.engines import HashEngine
 
 # Two orders of moves lead to one position, and a second choice (2. d4) has a line behind it.
 _BOOK = (

@@ -6,7 +6,7 @@ import pytest
 from precomp_games.chess import PreparationSettings, read_games, read_repertoire
 from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.plan.review import AT_ITS_END, BY_OPPONENT, BY_OWNER, review_games
-from tests.chess.test_preparation import HashEngine
+from tests.oracles.engines import HashEngine
 from tests.oracles.pgn import after as epd_after
 from tests.oracles.pgn import game
 
