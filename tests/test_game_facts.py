@@ -6,7 +6,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree, RolloutValues, to_efg
+from precomp_games import HistoryTree, Menu, RolloutValues, to_efg
 from precomp_games._support.game_facts import GameFacts, information_state
 from precomp_games.algorithms import (
     best_first_precomputation,
@@ -18,7 +18,8 @@ from precomp_games.algorithms import (
     search,
     solve,
 )
-from tests.oracles.games import EfgText, first, uniform
+from tests.oracles.games import first, uniform
+from tests.oracles.trees import efg
 
 _KIND = pyspiel.GameType
 _PERFECT = _KIND.Information.PERFECT_INFORMATION
@@ -49,10 +50,10 @@ class _OddGame(pyspiel.Game):
         super().__init__(kind, pyspiel.GameInfo(2, 2, 2, low, high, 0.0, 3), {})
 
     def new_initial_state(self):
-        return (_Nameless if "nameless" in self.odd else _OddState)(self)
+        return _OddState(self)
 
 
-class _Nameless(pyspiel.State):
+class _OddState(pyspiel.State):
     def __init__(self, game):
         super().__init__(game)
         self.odd, self.path = game.odd, tuple[int, ...]()
@@ -82,268 +83,182 @@ class _Nameless(pyspiel.State):
         self.path += (action,)
 
     def returns(self):
-        own = sum(
-            worth if action else -worth / 2 for worth, action in zip((1, -1, 0.5), self.path, strict=False)
-        )
+        pairs = zip((1, -1, 0.5), self.path, strict=False)
+        own = sum(worth if action else -worth / 2 for worth, action in pairs)
         return self._said("returns", [own, -own])
+
+    def information_state_string(self, player=None):
+        if "nameless" in self.odd:
+            return super().information_state_string(player)
+        player = self.current_player() if player is None else player
+        return self._said("name", f"{player} {self.path[1:] if player else ()}")
 
     def _action_to_string(self, player, action):
         return str(action)
 
     def __str__(self):
-        return str(self.path)
+        return self._said("text", str(self.path))
 
 
-class _OddState(_Nameless):
-    def information_state_string(self, player=None):
-        player = self.current_player() if player is None else player
-        return self._said("name", f"{player} {self.path[1:] if player else ()}")
-
-
-def _prepared(game, penalty=0.01, **how):
-    return HistoryTree.from_game(game, sigma_pre=first, sigma=uniform, penalties=(penalty, math.inf), **how)
+def _prepared(game, penalties=0.01, sigma_pre=first, **how):
+    tree = HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=uniform, penalties=penalties, **how)
+    return best_precomputation(tree, 0)
 
 
 def _zero(state):
     return 0.0
 
 
+def _search(name, **budget):
+    budget = search.SimulationBudget(50) if name == "mcts" else search.SearchBudget(depth=5)
+    return lambda game: getattr(search, name)(game.new_initial_state(), budget)
+
+
 TREES = {
-    "solve": lambda game: solve(game).value,
+    "solve": solve,
+    "refined": lambda game: solve(game, refine=True),
+    "cfr": lambda game: solve(game, method="cfr+", iterations=1),
     "nash_conv": lambda game: nash_conv(game, uniform),
-    "best_response": lambda game: best_response(game, uniform, 1).value,
+    "best_response": lambda game: best_response(game, uniform, 1),
     "to_efg": to_efg,
-    "from_game": lambda game: best_precomputation(_prepared(game), 0).value,
-    "exact": lambda game: best_precomputation(_prepared(game, 0.4), 0).value,
-    "rollouts": lambda game: best_precomputation(_prepared(game, 0.4, leaf_value=RolloutValues(games=99)), 0),
+    "from_game": _prepared,
+    "menus": lambda game: _prepared(game, sigma_pre=Menu.of_actions()),
+    "exact": lambda game: _prepared(game, 0.4),
+    "rollouts": lambda game: _prepared(game, 0.4, leaf_value=RolloutValues(games=99)),
 }
 FORMS = {
     "commit_against_lookahead": lambda game: lookahead.commit_against_lookahead(game, 0, 1, _zero),
     "equilibrium_values": lambda game: lookahead.equilibrium_values(game, 0),
-    "efce_lp": lambda game: efce.efce_lp(game),
+    "efce_lp": efce.efce_lp,
 }
 LOOKS = {"evaluate": lambda game: lookahead.evaluate_against_lookahead(game, uniform, 0, 3, _zero)}
-SEARCHES = {
-    "minimax": lambda game: search.minimax(game.new_initial_state(), search.SearchBudget(depth=5)),
-    "mcts": lambda game: search.mcts(game.new_initial_state(), search.SimulationBudget(50)),
-}
+SEARCHES = {name: _search(name) for name in ("minimax", "alpha_beta", "principal_variation_search", "mcts")}
 BOUNDED = {"best_first": lambda game: best_first_precomputation(game, first, uniform, 0.01, 0, _zero)}
 WALKS = TREES | FORMS | LOOKS
-ALL = WALKS | SEARCHES
+SEARCHED = WALKS | SEARCHES
+ALL = SEARCHED | BOUNDED
 
 
-def _last(returns):
+def _last(*returns):
     """Return returns of which one leaf has these."""
-    return lambda path: returns if path == (0, 0, 1) else [0.0, 0.0]
+    return {"returns": lambda path: list(returns) if path == (0, 0, 1) else [0.0, 0.0]}
 
 
-ODD = {
-    # what the library once took as it came
-    "a leaf beyond the range": (
-        ALL,
-        {"range": (-2.0, 0.4)},
-        r"expected utilities from -2 to 0\.4, as the game says",
-    ),
-    "a leaf below the range": (
-        ALL,
-        {"range": (-0.4, 2.0)},
-        r"expected utilities from -0\.4 to 2, as the game",
-    ),
-    "one utility is NaN": (
-        ALL | BOUNDED,
-        {"returns": _last([math.nan, math.nan])},
-        "expected utilities from -2 to 2, .* got nan and nan at history '0, 0, 1'",
-    ),
-    "chance sums to 0.8": (
-        ALL | BOUNDED,
-        {"chance": lambda path: [(0, 0.5), (1, 0.3)]},
-        r"expected the probabilities of chance to sum to 1 at history '\d', got 0\.8",
-    ),
-    "actions twice": (
-        ALL | BOUNDED,
-        {"legal": lambda path: [0, 0]},
-        r"expected the actions of a state to differ",
-    ),
-    "outcomes twice": (
-        ALL | BOUNDED,
-        {"chance": lambda path: [(1, 0.5), (1, 0.5)]},
-        r"expected the actions of a state to differ, got \[1, 1\] at history '\d'",
-    ),
-    "actions beyond": (
-        WALKS,
-        {"legal": lambda path: [0, 5]},
-        r"expected actions from 0 to 1, as num_distinct_actions says, got \[0, 5\] at ",
-    ),
-    "no information states": (
-        WALKS,
-        {"nameless": None},
-        r"expected information state strings, as the game says, got ",
-    ),
-    # more of the kind
-    "actions below": (
-        WALKS,
-        {"legal": lambda path: [-2, 0]},
-        r"expected actions from 0 to 1, .* got \[-2, 0\]",
-    ),
-    "an infinite utility": (
-        ALL,
-        {"returns": _last([math.inf, -math.inf])},
-        "expected utilities from -2 to 2",
-    ),
-    "no constant sum": (
-        ALL,
-        {"returns": _last([1.0, 1.0])},
-        r"expected utilities that add up to 0, .* got 1\.0 and 1\.0",
-    ),
-    "three utilities": (
-        ALL,
-        {"returns": _last([1.0, -1.0, 0.0])},
-        r"expected two utilities, got \[1.0, -1.0, 0.0\] at",
-    ),
-    "one utility": (
-        ALL,
-        {"returns": _last([1.0])},
-        r"expected two utilities, got \[1.0\] at history '0, 0, 1'",
-    ),
-    "utilities are texts": (
-        ALL,
-        {"returns": _last(["1", "-1"])},
-        r"expected two utilities, got \['1', '-1'\] at",
-    ),
-    "no utilities": (ALL, {"returns": _last(None)}, r"expected two utilities, got None at history '0, 0, 1'"),
-    "a negative probability": (
-        ALL | BOUNDED,
-        {"chance": lambda path: [(0, 1.5), (1, -0.5)]},
-        r"expected chance to give probabilities in \[0, 1\] at history '\d', got ",
-    ),
-    "a probability is NaN": (
-        ALL | BOUNDED,
-        {"chance": lambda path: [(0, 0.5), (1, math.nan)]},
-        r"expected chance to give probabilities in \[0, 1\] at history '\d', got ",
-    ),
-    "no outcomes": (
-        ALL | BOUNDED,
-        {"chance": lambda path: []},
-        r"expected (a legal action|the probabilities of chance to sum to 1)\b.* at history '\d'",
-    ),
-    "no legal action": (
-        {name: WALKS[name] for name in ("solve", "to_efg", *FORMS)} | SEARCHES,
-        {"legal": lambda path: [0, 1] if len(path) < 2 else []},
-        r"expected a legal action, got none at history '0, \d' of 'python_odd\(\)'",
-    ),
-    "a third player": (
-        ALL | BOUNDED,
-        {"mover": lambda path: (0, -1, 2, -4)[len(path)]},
-        r"expected player 0 or 1 to move, or chance, got 2 at history '\d, \d'",
-    ),
-    "players who move at once": (
-        ALL | BOUNDED,
-        {"mover": lambda path: (0, -1, -2, -4)[len(path)]},
-        r"expected player 0 or 1 to move, or chance, got -2 at history '\d, \d'",
-    ),
-    "chance in a game without it": (
-        ALL | BOUNDED,
-        {"chance_mode": _KIND.ChanceMode.DETERMINISTIC},
-        r"expected no chance, as the game says, got chance at history '\d' of 'python_odd\(\)'",
-    ),
-    "a range without end": (
-        TREES | BOUNDED,
-        {"range": (-2.0, math.inf)},
-        r"expected a finite range .* -2\.0 to inf of",
-    ),
-    "a range upside down": (
-        ALL | BOUNDED,
-        {"range": (2.0, -2.0)},
-        r"expected a (finite )?range of utilities, got one from",
-    ),
-    "information states without names": (
-        WALKS,
-        {"name": lambda path: None},
-        r"expected information state strings, as the game says, got None at history ''",
-    ),
-    "actions that a player cannot know": (
-        {name: WALKS[name] for name in ("solve", "nash_conv", "best_response", "to_efg", *FORMS)},
-        {"legal": lambda path: [0, 1] if path[:1] != (1,) else [0]},
-        r"expected one set of legal actions at '1 \(0,\)'.*, got \[0, 1\] and \[0\]",
-    ),
-}
+def _always(name, answer):
+    return {name: lambda path: answer}
 
 
-@pytest.mark.parametrize("what", ODD)
-def test_one_line_says_what_is_wrong(what):
-    walks, odd, words = ODD[what]
+def _mover(third):
+    return {"mover": lambda path: (0, -1, third, -4)[len(path)]}
+
+
+def _some(*names):
+    return {name: walk for name, walk in WALKS.items() if name in names}
+
+
+_RANGE, _PAIR = "expected utilities from -2 to 2, as the game says", r"expected two utilities, got "
+_SHARE = r"expected chance to give probabilities in \[0, 1\] at history '\d', got "
+_TURN = "expected player 0 or 1 to move, or chance, got "
+_NAMES = "expected information state strings, as the game says, got "
+_DIFFER = "expected the actions of a state to differ"
+_ACTIONS = "expected actions from 0 to 1, as num_distinct_actions says, got "
+_NONE = r"expected (a legal action|the probabilities of chance to sum to 1)\b.* at history '\d'"
+_SUM = r"expected the probabilities of chance to sum to 1 at history '\d', got 0\.8"
+_NO_CHANCE = r"expected no chance, as the game says, got chance at history '\d' of 'python_odd\(\)'"
+_KNOWN = {"legal": lambda path: [0, 1] if path[:1] != (1,) else [0]}  # by who does not see what was done
+
+
+@pytest.mark.parametrize(
+    ("walks", "odd", "words"),
+    [
+        (SEARCHED, {"range": (-2.0, 0.4)}, r"expected utilities from -2 to 0\.4, as the game says"),
+        (SEARCHED, {"range": (-0.4, 2.0)}, r"expected utilities from -0\.4 to 2, as the game says"),
+        (TREES | BOUNDED, {"range": (-2.0, math.inf)}, r"expected a finite range .* -2\.0 to inf of"),
+        (ALL, {"range": (2.0, -2.0)}, r"expected a (finite )?range of utilities, got one from"),
+        (ALL, _last(math.nan, math.nan), f"{_RANGE}.* got nan and nan at history '0, 0, 1'"),
+        (SEARCHED, _last(math.inf, -math.inf), _RANGE),
+        (SEARCHED, _last(1.0, 1.0), r"expected utilities that add up to 0, .* got 1\.0 and 1\.0"),
+        (SEARCHED, _last(1.0, -1.0, 0.0), _PAIR + r"\[1.0, -1.0, 0.0\] at"),
+        (SEARCHED, _last(1.0), _PAIR + r"\[1.0\] at history '0, 0, 1'"),
+        (SEARCHED, _last("1", "-1"), _PAIR + r"\['1', '-1'\] at"),
+        (SEARCHED, {"returns": lambda path: None}, _PAIR + "None at history"),
+        (ALL, _always("chance", [(0, 0.5), (1, 0.3)]), _SUM),
+        (ALL, _always("chance", [(0, 1.5), (1, -0.5)]), _SHARE),
+        (ALL, _always("chance", [(0, 0.5), (1, math.nan)]), _SHARE),
+        (ALL, _always("chance", []), _NONE),
+        (ALL, _always("chance", [(1, 0.5), (1, 0.5)]), _DIFFER + r", got \[1, 1\] at history '\d'"),
+        (ALL, {"chance_mode": _KIND.ChanceMode.DETERMINISTIC}, _NO_CHANCE),
+        (
+            ALL,
+            _always("legal", [0, 0]),
+            _DIFFER + r".* in an EFG file, label the actions of each node differently",
+        ),
+        (WALKS, _always("legal", [0, 5]), _ACTIONS + r"\[0, 5\] at "),
+        (WALKS, _always("legal", [-2, 0]), _ACTIONS + r"\[-2, 0\]"),
+        (
+            _some("solve", "to_efg", *FORMS) | SEARCHES,
+            {"legal": lambda path: [0, 1] if len(path) < 2 else []},
+            r"expected a legal action, got none at history '0, \d' of 'python_odd\(\)'",
+        ),
+        (
+            _some("solve", "nash_conv", "best_response", "to_efg", *FORMS),
+            _KNOWN,
+            r"expected one set of legal actions at '1 \(0,\)'.*, got \[0, 1\] and \[0\]",
+        ),
+        (ALL, _mover(2), _TURN + r"2 at history '\d, \d'"),
+        (ALL, _mover(-2), _TURN + r"-2 at history '\d, \d'"),  # both at once
+        (WALKS, {"nameless": None}, _NAMES),
+        (WALKS, _always("name", None), _NAMES + "None at history ''"),
+        (ALL, {}, ""),
+    ],
+)
+def test_one_line_says_what_is_wrong(walks, odd, words):
     for name, walk in walks.items():
-        if name in SEARCHES | BOUNDED:
-            odd = {"name": str, "information": _PERFECT} | odd
+        known = {"name": str, "information": _PERFECT} if name in SEARCHES | BOUNDED else {}
+        game = _OddGame(**known | odd)
+        if not odd:
+            walk(game)
+            continue
         with pytest.raises(ValueError, match=words) as refused:
-            walk(_OddGame(**odd))
+            walk(game)
         assert "\n" not in str(refused.value) and "(): expected" in str(refused.value), name
 
 
-def test_the_same_game_is_fine_without():
-    for name, walk in (ALL | BOUNDED).items():
-        walk(_OddGame(**({"name": str, "information": _PERFECT} if name in SEARCHES | BOUNDED else {})))
-
-
 def test_general_sums_may_add_up_to_anything():
-    odd = {"returns": _last([2.0, 1.5]), "utility": _KIND.Utility.GENERAL_SUM}
+    odd = _last(2.0, 1.5) | {"utility": _KIND.Utility.GENERAL_SUM}
     assert efce.efce_lp(_OddGame(**odd)).welfare > 0.0
     assert best_response(_OddGame(**odd), uniform, 1).value > 0.0
     with pytest.raises(ValueError, match="expected utilities from -2 to 1"):
         efce.efce_lp(_OddGame(range=(-2.0, 1.0), **odd))
 
 
+# -- what the game says that all know -----------------------------------------------------------------
+
+
 @pytest.mark.parametrize("walk", ["solve", "nash_conv", "best_response", "to_efg"])
 def test_a_game_that_hides_what_it_says_that_all_know(walk):
-    with pytest.raises(
-        ValueError, match=r"expected a game of perfect information, as it says, got .* calls .* alike"
-    ):
+    said = r"expected a game of perfect information, as it says, got .* calls .* alike"
+    with pytest.raises(ValueError, match=said):
         WALKS[walk](_OddGame(information=_PERFECT))
     WALKS[walk](_OddGame(information=_PERFECT, name=str))
 
 
-def test_states_below_leaves_are_looked_at_too():
+@pytest.mark.parametrize("names", [{}, {"name": lambda path: f"{len(path)}"}])
+def test_states_below_leaves_are_looked_at_too(names):
     """The sums of u^sigma go where the tree does not."""
-    for names in ({"name": lambda path: f"{len(path)}"}, {}):
-        with pytest.raises(ValueError, match="expected a game of perfect information, as it says"):
-            _prepared(_OddGame(information=_PERFECT, **names), 100.0)
+    with pytest.raises(ValueError, match="expected a game of perfect information, as it says"):
+        _prepared(_OddGame(information=_PERFECT, **names), 100.0)
 
 
 def test_boards_that_several_lines_reach_are_one_state():
     """Names may be those of positions: what is not hidden may be forgotten."""
-    names = {"name": lambda path: f"{sum(path)}"}
-
-    class Board(_OddState):
-        def __str__(self):
-            return f"{len(self.path)} {sum(self.path)}"
-
-    class OnBoard(_OddGame):
-        def new_initial_state(self):
-            return Board(self)
-
-    assert solve(OnBoard(information=_PERFECT, **names)).nash_conv == pytest.approx(0.0)
-
-
-@pytest.mark.parametrize("labels", [("", ""), ("same", "same")])
-@pytest.mark.parametrize("player", [0, 1, 2])
-def test_labels_of_gambits_files(labels, player):
-    """`solve` once certified what one of the two actions gives, by halves that were counted twice."""
-    text = EfgText()
-    if player:
-        text.move(player, 1, labels)
-    else:
-        text.lines.append('c "" 1 "" {{ "{}" 0.5 "{}" 0.5 }} 0'.format(*labels))
-    for utility in (1, -1):
-        text.leaf(utility)
-    for walk in TREES.values() if player else (TREES["solve"], TREES["to_efg"], *FORMS.values()):
-        with pytest.raises(ValueError, match="label the actions of each node differently"):
-            walk(text.game())
+    board = {"name": lambda path: f"{sum(path)}", "text": lambda path: f"{len(path)} {sum(path)}"}
+    assert solve(_OddGame(information=_PERFECT, **board)).nash_conv == pytest.approx(0.0)
 
 
 def test_many_states_are_looked_at_here_and_there():
     """Of a level of thousands, neighbors and some all over."""
-    game = pyspiel.load_game("tic_tac_toe")
-    state, asked = game.new_initial_state(), []
+    game, asked = pyspiel.load_game("tic_tac_toe"), []
 
     class Seen:
         def __init__(self, number):
@@ -356,7 +271,54 @@ def test_many_states_are_looked_at_here_and_there():
             asked.append(self.number)
             return str(self.number)
 
-    facts = GameFacts(game)
-    facts.check_names([Seen(k) for k in range(10_000)], np.zeros(10_000, np.int8))
+    GameFacts(game).check_names([Seen(k) for k in range(10_000)], np.zeros(10_000, np.int8))
     assert asked[:32] == list(range(32)) and 32 < len(asked) <= 65 and asked[-1] > 9_600
-    assert information_state(state) == ""
+    assert information_state(game.new_initial_state()) == ""
+
+
+# -- Gambit's files, in which actions have labels -----------------------------------------------------
+
+
+def _labeled(player, labels):
+    """Return a game whose last turn, a player's or chance's (0), has these labels and leaves of 1, 0, -1."""
+    named = " ".join(f'"{label}"' for label in labels)
+    shares = " ".join(f'"{label}" 1/{len(labels)}' for label in labels)
+    node = f'p "" {player} 1 "" {{ {named} }} 0' if player else f'c "" 1 "" {{ {shares} }} 0'
+    first_turn = f'p "" {2 if player == 1 else 1} 1 "" {{ "end" "on" }} 0'
+    leaves = [f't "" {k + 2} "" {{ {1 - k} {k - 1} }}' for k in range(len(labels))]
+    return efg(first_turn, 't "" 1 "" { 0.5 -0.5 }', node, *leaves)
+
+
+@pytest.mark.parametrize(
+    "labels", [("", ""), ("same", "same"), ("L", "R", "R"), ("L", "R", "L"), ("x", "", "")]
+)
+@pytest.mark.parametrize("player", [0, 1, 2])
+def test_labels_that_occur_twice_are_refused_wherever_a_game_is_walked(labels, player):
+    """`solve` once certified what one of the two actions gives, by halves that were counted twice."""
+    for walk in (TREES | FORMS | LOOKS | (SEARCHES if player else {})).values():
+        with pytest.raises(ValueError, match="label the actions of each node differently"):
+            walk(_labeled(player, labels))
+
+
+@pytest.mark.parametrize("labels", ["LR", "LMR", ("",)])
+@pytest.mark.parametrize("refine", [False, True])
+def test_the_same_games_with_labels_have_their_values(labels, refine):
+    leaves = [1.0, 0.0, -1.0][: len(labels)]
+    for player, value in enumerate((max(0.5, np.mean(leaves)), min(0.5, 1.0), max(0.5, min(leaves)))):
+        assert solve(_labeled(player, labels), refine=refine).value == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_an_information_set_that_is_named_at_some_of_its_nodes_is_refused(walk):
+    """OpenSpiel takes it for two, of which the one would know what was done."""
+
+    def pennies(*names):
+        lines = ['p "" 1 1 "" { "h" "t" } 0']
+        for k, (name, sign) in enumerate(zip(names, (1, -1), strict=True)):
+            lines.append(f'p "" 2 1 "{name}" {{ "h" "t" }} 0')
+            lines += [f't "" {2 * k + j + 1} "" {{ {own} {-own} }}' for j, own in enumerate((sign, -sign))]
+        return efg(*lines)
+
+    with pytest.raises(ValueError, match="EFG file to name an information set alike at each of its nodes"):
+        WALKS[walk](pennies("same - or not", ""))
+    assert solve(pennies("same - or not", "same - or not")).value == pytest.approx(0.0, abs=1e-12)
