@@ -109,9 +109,13 @@ def _zero(state):
     return 0.0
 
 
+def _first_turn(state):
+    return state.child(1) if state.is_chance_node() else state
+
+
 def _search(name, **budget):
     budget = search.SimulationBudget(50) if name == "mcts" else search.SearchBudget(depth=5)
-    return lambda game: getattr(search, name)(game.new_initial_state(), budget)
+    return lambda game: getattr(search, name)(_first_turn(game.new_initial_state()), budget)
 
 
 TREES = {
@@ -280,13 +284,17 @@ def test_many_states_are_looked_at_here_and_there():
 
 
 def _labeled(player, labels):
-    """Return a game whose last turn, a player's or chance's (0), has these labels and leaves of 1, 0, -1."""
+    """Return a game whose last turn, a player's or chance's (0), has these labels and leaves of 1, 0, -1.
+
+    Before it, chance and the other player (the first one where chance comes last) may end the game.
+    """
     named = " ".join(f'"{label}"' for label in labels)
     shares = " ".join(f'"{label}" 1/{len(labels)}' for label in labels)
     node = f'p "" {player} 1 "" {{ {named} }} 0' if player else f'c "" 1 "" {{ {shares} }} 0'
     first_turn = f'p "" {2 if player == 1 else 1} 1 "" {{ "end" "on" }} 0'
     leaves = [f't "" {k + 2} "" {{ {1 - k} {k - 1} }}' for k in range(len(labels))]
-    return efg(first_turn, 't "" 1 "" { 0.5 -0.5 }', node, *leaves)
+    dealt = ['c "" 9 "" { "a" 1/2 "b" 1/2 } 0', 't "" 9 "" { 1 -1 }']
+    return efg(*dealt, first_turn, 't "" 1 "" { 0.5 -0.5 }', node, *leaves)
 
 
 @pytest.mark.parametrize(
@@ -300,12 +308,18 @@ def test_labels_that_occur_twice_are_refused_wherever_a_game_is_walked(labels, p
             walk(_labeled(player, labels))
 
 
-@pytest.mark.parametrize("labels", ["LR", "LMR", ("",)])
+@pytest.mark.parametrize("labels", ["LR", "LMR"])
 @pytest.mark.parametrize("refine", [False, True])
 def test_the_same_games_with_labels_have_their_values(labels, refine):
     leaves = [1.0, 0.0, -1.0][: len(labels)]
     for player, value in enumerate((max(0.5, np.mean(leaves)), min(0.5, 1.0), max(0.5, min(leaves)))):
-        assert solve(_labeled(player, labels), refine=refine).value == pytest.approx(value, abs=1e-12)
+        assert solve(_labeled(player, labels), refine=refine).value == pytest.approx(
+            (1 + value) / 2, abs=1e-12
+        )
+
+
+def test_a_game_without_a_choice_has_its_value():
+    assert solve(efg('p "" 1 1 "" { "" } 0', 't "" 1 "" { 3 -3 }'), refine=True).value == 3.0
 
 
 @pytest.mark.parametrize("walk", WALKS)
