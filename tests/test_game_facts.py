@@ -113,8 +113,8 @@ def _first_turn(state):
     return state.child(1) if state.is_chance_node() else state
 
 
-def _search(name, **budget):
-    budget = search.SimulationBudget(50) if name == "mcts" else search.SearchBudget(depth=5)
+def _search(name):
+    budget = {"mcts": search.SimulationBudget(50)}.get(name, search.SearchBudget(depth=5))
     return lambda game: getattr(search, name)(_first_turn(game.new_initial_state()), budget)
 
 
@@ -312,10 +312,10 @@ def test_labels_that_occur_twice_are_refused_wherever_a_game_is_walked(labels, p
 @pytest.mark.parametrize("refine", [False, True])
 def test_the_same_games_with_labels_have_their_values(labels, refine):
     leaves = [1.0, 0.0, -1.0][: len(labels)]
-    for player, value in enumerate((max(0.5, np.mean(leaves)), min(0.5, 1.0), max(0.5, min(leaves)))):
-        assert solve(_labeled(player, labels), refine=refine).value == pytest.approx(
-            (1 + value) / 2, abs=1e-12
-        )
+    drawn, largest, smallest = sum(leaves) / len(leaves), max(leaves), min(leaves)
+    for player, value in enumerate((max(0.5, drawn), min(0.5, largest), max(0.5, smallest))):
+        found = solve(_labeled(player, labels), refine=refine)
+        assert found.value == pytest.approx((1.0 + value) / 2.0, abs=1e-12)
 
 
 def test_a_game_without_a_choice_has_its_value():
