@@ -6,36 +6,33 @@ import random
 import chess
 import numpy as np
 import pytest
+from hypothesis import given
 
 from precomp_games.chess import Book
 from precomp_games.chess.plan.preparation import best_parts
-from tests.oracles.chess_books import book_of, random_book
-
-
-def parents(book):
-    """Return the nearest memorized position before each, or None."""
-    histories = [each.history for each in book.positions]
-    found = []
-    for own in histories:
-        before = [k for k, other in enumerate(histories) if other == own[: len(other)] and other != own]
-        found.append(max(before, key=lambda k: len(histories[k]), default=None))
-    return found
+from tests.oracles.chess_books import book_of, random_books
+from tests.oracles.games import SEEDS
+from tests.properties import examples
 
 
 def closed_parts(book):
-    """Yield all parts that have what comes before each of their positions."""
-    parent = parents(book)
-    for part in itertools.product([False, True], repeat=len(book)):
-        if all(not part[k] or before is None or part[before] for k, before in enumerate(parent)):
-            yield part
+    """Return all parts that have the nearest memorized position before each of their positions."""
+    histories = [each.history for each in book.positions]
+    parents = []
+    for own in histories:
+        before = [k for k, other in enumerate(histories) if other == own[: len(other)] and other != own]
+        parents.append(max(before, key=lambda k: len(histories[k]), default=None))
+    parts = itertools.product([False, True], repeat=len(book))
+    pairs = [(k, parent) for k, parent in enumerate(parents) if parent is not None]
+    return [part for part in parts if all(part[parent] or not part[k] for k, parent in pairs)]
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_no_part_within_the_budget_is_worth_more(seed):
+@examples(80)
+@given(random_books(9), SEEDS)
+def test_no_part_within_the_budget_is_worth_more(book, seed):
     rng = random.Random(seed)
-    book = random_book(seed, rng.random() < 0.5, chess.Board(), rng.randint(1, 9))
     gains = np.array([rng.choice([-0.2, 0.0, 0.1, rng.uniform(-0.3, 1.0)]) for _ in book.positions])
-    allowed = list(closed_parts(book))
+    allowed = closed_parts(book)
     parts = best_parts(book, gains)
     assert parts.shape == (len(book) + 1, len(book)) and parts[-1].all()
     for budget, part in enumerate(parts[:-1]):

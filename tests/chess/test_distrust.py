@@ -2,11 +2,9 @@
 
 import math
 
-import chess
 import pytest
 
-from precomp_games.chess import ChessGame, games_policy
-from precomp_games.chess.data.game_records import position_hash
+from precomp_games.chess import ChessGame, action_of, games_policy
 from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.model.people import fit_distrust
 from tests.oracles.pgn import game
@@ -23,42 +21,38 @@ class Worth:
 
 
 @pytest.fixture
-def files(tmp_path):
-    """Games of "Them" with Black: earlier ones, and later ones."""
-    for name, lines in (("earlier", EARLIER), ("later", LATER)):
+def games(tmp_path):
+    """Return a function from lines to a file with games of "Them" with Black."""
+
+    def write(*lines):
         text = "".join(game(line, "Us", "Them", Round=str(k)) for k, line in enumerate(lines))
-        (tmp_path / f"{name}.pgn").write_text(text)
-    return tmp_path
+        (tmp_path / f"{len(lines)}.pgn").write_text(text)
+        return tmp_path / f"{len(lines)}.pgn"
 
-
-def model_of(files, alpha):
-    return games_policy(ChessGame(), files / "earlier.pgn", "Them", alpha=alpha)
+    return write
 
 
 def replies_after(san, model):
     """Return (probability, value to White) by reply, and how many games there are."""
     state = ChessGame().new_initial_state()
-    board = chess.Board()
-    state.apply_action(next(a for a in state.legal_actions() if state.action_to_string(0, a) == san))
-    board.push_san(san)
-    (row,) = model.action_probabilities_batch([state])
-    values = Worth().evaluate_batch([state.child(action) for action in row])
-    by_name = {state.action_to_string(1, a): (p, v) for (a, p), v in zip(row.items(), values, strict=True)}
-    games = sum(model.counts.weights[model.counts.keys == position_hash(board)].tolist())
-    return by_name, games
+    state.apply_action(action_of(state.board.parse_san(san)))
+    row = model.action_probabilities(state)
+    by_name = {}
+    for action, p in row.items():
+        by_name[state.action_to_string(action)] = (p, *Worth().evaluate_batch([state.child(action)]))
+    return by_name, sum(model.counts.at(state.board).values())
 
 
-def test_distrust_is_what_was_missing_of_what_the_worst_would_take(files):
-    alpha = 0.5
-    model = model_of(files, alpha)
-    missing, most = [], []
+def test_distrust_is_what_was_missing_of_what_the_worst_would_take(games):
+    alpha, missing, most = 0.5, [], []
+    model = games_policy(ChessGame(), games(*EARLIER), "Them", alpha=alpha)
     for line in LATER:
         first, reply = (word.removeprefix("1.") for word in line.split()[1:])
-        row, games = replies_after(first, model)
+        row, count = replies_after(first, model)
         expected = sum(p * v for p, v in row.values())
         missing.append(expected - row[reply][1])
-        most.append(alpha / (games + alpha) * (expected - min(v for _, v in row.values())))
-    found = fit_distrust(model, GameSelection(files / "later.pgn", "Them").table(), Worth())
+        most.append(alpha / (count + alpha) * (expected - min(v for _, v in row.values())))
+    found = fit_distrust(model, GameSelection(games(*LATER), "Them").table(), Worth())
     share = sum(missing) / sum(most)
     assert found.share == pytest.approx(min(max(share, 0.0), 1.0))
     error = math.sqrt(sum((m - share * w) ** 2 for m, w in zip(missing, most, strict=True))) / sum(most)
@@ -67,8 +61,7 @@ def test_distrust_is_what_was_missing_of_what_the_worst_would_take(files):
     assert f"{found.share:.2f} +- " in str(found)
 
 
-def test_counts_alone_have_nothing_to_distrust(files):
-    model = model_of(files, 0.0)
-    games = GameSelection(files / "earlier.pgn", "Them").table()
+def test_counts_alone_have_nothing_to_distrust(games):
+    model = games_policy(ChessGame(), games(*EARLIER), "Them", alpha=0.0)
     with pytest.raises(ValueError, match="expected table to have moves among several replies, got 4 moves"):
-        fit_distrust(model, games, Worth())
+        fit_distrust(model, GameSelection(games(*EARLIER), "Them").table(), Worth())

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from precomp_games.chess.model.engine_policies import softmax
-from precomp_games.chess.model.estimation import (
-    Choice,
-    fit_engines,
-    fit_opponent,
-    opponent_choices,
-)
+from precomp_games.chess.model.estimation import Choice, fit_engines, fit_opponent, opponent_choices
 from tests.chess.test_preparation import SHALLOW
 from tests.oracles.engines import HashEngine
 
@@ -92,7 +87,7 @@ def test_counts_are_repetitions() -> None:
     assert (one.positions, other.positions) == (50, len(spelled))
 
 
-def test_players_at_the_ends() -> None:
+def test_players_at_the_ends_and_of_another_kind() -> None:
     scores = [(30, 20, 5), (80, 10, 0), (7, 6, 5), (0, -50, -90)]
     best = fit_opponent([Choice(s, 0, 30, 20) for s in scores])  # always the best move
     assert best.interval[0] == 0.0 and best.interval[1] < 1.0 and best.lapse < 1e-9
@@ -103,12 +98,15 @@ def test_players_at_the_ends() -> None:
     assert elsewhere.lapse == pytest.approx(1.0) and elsewhere.outside == elsewhere.moves == 80
     assert elsewhere.interval == (0.0, math.inf)
     assert elsewhere.log_likelihood == pytest.approx(elsewhere.uniform_log_likelihood)
-
-
-def test_nothing_to_fit() -> None:
     for nothing in ([], [Choice((5,), 0, 1)], [Choice((5,), 0, 30)]):
         with pytest.raises(ValueError, match=r"fit_opponent\(\): expected choices in positions with two"):
             fit_opponent(nothing)
+    choices = simulated(np.random.default_rng(6), 150, 20.0, 0.0)
+    assert fit_opponent(choices).explained
+    for k, choice in enumerate(choices):
+        if k % 10 == 0 and choice.legal > 3:
+            choices[k] = dataclasses.replace(choice, played=None)
+    assert not fit_opponent(choices).explained
 
 
 def test_choices_are_what_the_engine_says() -> None:
@@ -123,28 +121,26 @@ def test_choices_are_what_the_engine_says() -> None:
 
 
 def test_a_mixture_of_engines_is_found_again() -> None:
-    rng, weights = np.random.default_rng(5), np.array([0.3, 0.6])
-    shallow, deep = [], []
-    for _ in range(2000):
+    rng, weights, temperatures = np.random.default_rng(5), np.array([0.3, 0.6, 0.1]), (20.0, 40.0)
+    choices: dict[int, list[Choice]] = {1000: [], 5000: []}
+    for who in rng.choice(3, p=weights, size=2000).tolist():
         scores = [sorted((int(s) for s in rng.exponential(60.0, 4)), reverse=True) for _ in range(2)]
-        ranks = [rng.permutation(4), rng.permutation(4)]  # which move has each score
-        who = rng.random()
-        own = None if who >= weights.sum() else int(who >= weights[0])
-        move = 0 if own is None else ranks[own][rng.choice(4, p=softmax(scores[own], (20.0, 40.0)[own]))]
-        move = int(rng.integers(4)) if own is None else int(move)
-        for said, score, rank in zip((shallow, deep), scores, ranks, strict=True):
-            said.append(Choice(tuple(score), rank.tolist().index(move), 4))
-    fit = fit_engines({1000: shallow, 5000: deep}, (20.0, 40.0))
+        ranks = [rng.permutation(4).tolist() for _ in range(2)]  # which move has each score
+        odds = softmax(scores[who], temperatures[who]) if who < 2 else None
+        rank = rng.choice(4, p=odds)
+        move = ranks[who % 2][rank]
+        for found, score, own in zip(choices.values(), scores, ranks, strict=True):
+            found.append(Choice(tuple(score), own.index(move), 4))
+    fit = fit_engines(choices, temperatures)
     assert fit.lapse + sum(fit.weights.values()) == pytest.approx(1.0)
-    assert sum(w for (n, _), w in fit.weights.items() if n == 1000) == pytest.approx(0.3, abs=0.06)
-    assert sum(w for (n, _), w in fit.weights.items() if n == 5000) == pytest.approx(0.6, abs=0.06)
+    for nodes, weight in zip(choices, weights, strict=False):
+        assert sum(w for (n, _), w in fit.weights.items() if n == nodes) == pytest.approx(weight, abs=0.06)
     assert fit.moves == 2000 and fit.top_k == 4
 
     def bits(mixed: dict[tuple[int, float], float], epsilon: float) -> float:
         odds = np.full(2000, epsilon / 4)
         for (nodes, r), weight in mixed.items():
-            said = shallow if nodes == 1000 else deep
-            odds += weight * np.array([softmax(c.scores_cp, r)[c.played] for c in said])
+            odds += weight * np.array([softmax(c.scores_cp, r)[c.played] for c in choices[nodes]])
         return float(-np.log2(odds).mean())
 
     assert fit.bits == pytest.approx(bits(dict(fit.weights), fit.lapse))
@@ -155,14 +151,6 @@ def test_a_mixture_of_engines_is_found_again() -> None:
     assert "1,000 nodes" in str(fit)
     lapses = [Choice((50, 0), None, 30)] * 3  # moves that no engine looks at
     assert fit_engines({1000: lapses}, (20.0,)).spec == "uniform"
-    for wrong in ({}, {1000: shallow, 5000: deep[:-1]}, {1000: []}):
+    for wrong in ({}, {1000: lapses, 5000: lapses[:-1]}, {1000: []}):
         with pytest.raises(ValueError, match="expected choices of the same moves"):
             fit_engines(wrong, (20.0,))
-
-
-def test_an_engine_of_another_kind_is_told() -> None:
-    rng = np.random.default_rng(6)
-    choices = simulated(rng, 150, 20.0, 0.0)
-    assert fit_opponent(choices).explained
-    assert not fit_opponent([dataclasses.replace(c, played=None) if k % 10 == 0 and c.legal > 3 else c
-                             for k, c in enumerate(choices)]).explained  # fmt: skip
