@@ -1,105 +1,217 @@
-"""The oracle: the best commitment by trying out every optimal set of the follower.
+"""Limited lookahead: games, evaluations, and the best commitment by trying the follower's every optimal set.
 
-The leader mixes over all of its pure strategies, with weights mu. Everything that the follower looks at, and
-every payoff, is linear in mu, and is read off by walking OpenSpiel's states with pure strategies. For each
-choice of what is optimal at every information set (of the follower, the actions, and by which plans inside
-the lookahead) linear programs decide whether some mu brings just that about, and its value. Of several
+The leader mixes over all of its reduced pure strategies, with weights mu. Everything that the follower looks
+at, and every payoff, is linear in mu, and is read off by walking OpenSpiel's states with pure strategies. For
+each choice of what is optimal at every information set (of the follower, the actions, and by which plans
+inside the lookahead) linear programs decide whether some mu brings just that about, and its value. Of several
 types of the follower, each has its own information sets, and the same mu meets them all. Nothing here uses
 the sequence form, and no case is left out but those that some of their information sets already rule out.
 """
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import math
 
 import numpy as np
-import pyspiel
 import scipy.optimize
 
-_NONE = 1e-12
+from tests.oracles.games import EfgText
+from tests.oracles.treeplex import OwnTree, key_of
 
-Row = tuple[np.ndarray, str]
-"""float[p], with the kind of comparison to zero: "=", ">=" or ">"."""
+# -- evaluations and games ---------------------------------------------------------------------------------
+
+
+def utility_of(player):
+    """Return a player's utility at leaves, zero elsewhere."""
+    return lambda state: state.returns()[player] if state.is_terminal() else 0.0
+
+
+def random_evaluation(seed, coarse):
+    """Numbers by history; coarse ones are 0, 1 or 2, so that there are ties of every kind."""
+
+    def h(state):
+        rng = np.random.default_rng([seed, *(action + 1 for action in state.history())])
+        return float(rng.integers(0, 3)) if coarse else float(rng.normal())
+
+    return h
+
+
+def figure_1(a, b):
+    """Return the paper's Figure 1, with numbers of our own: one information set of the follower, at depth 1.
+
+    Player 0 goes left or right; player 1, who does not see which, stops (a leaf: 1 or 0 to it) or goes on, to
+    nodes of player 0, which the evaluation gives the values a and b.
+    """
+    text = EfgText()
+    text.move(1, 1, ["l", "r"])
+    for infoset, stopped, ends in ((2, 1, [(5, 0), (1, 9)]), (3, 0, [(4, 2), (2, 3)])):
+        text.move(2, 1, ["stop", "on"])
+        text.leaf(0, stopped)
+        text.move(1, infoset, "xy")
+        for end in ends:
+            text.leaf(*end)
+    guess = {(0, 3): a, (1, 3): b}  # actions are numbered by label: l, r, stop, on, x, y
+    worth = utility_of(1)
+    return text.game(), lambda state: guess.get(tuple(state.history()), worth(state))
+
+
+def narrow(height):
+    """A game whose follower has to be moved by small differences between evaluations of about `height`.
+
+    Player 1 goes left or right, and player 0 sees it and answers. After left it earns 1, 2 or, where player 1
+    looks forward to 2 more, -2; so the second answer is worth most, with as little of the third as it takes.
+    """
+    text = EfgText()
+    text.move(2, 1, ["left", "right"])
+    for number, earned in ((1, (1, 2, -2)), (2, (0, 1, 0))):
+        text.move(1, number, "xyz")
+        for utility in earned:
+            text.leaf(utility, 0)
+    hopes = {(0, 4): 2.0, (1, 3): 2.0}  # actions are numbered by label: left, right, x, y, z
+    return text.game(), lambda state: height + hopes.get(tuple(state.history()), 0.0)
+
+
+def held_at_a_tie():
+    """Return a game with two evaluations: the first has "still" for best only where the second has a tie.
+
+    Player 0 goes left or right, and player 1, who does not see it, follows, evades, or stays still. That is
+    worth 2, 0 and 10 to player 0, wherever it has gone.
+    """
+    text = EfgText()
+    text.move(1, 1, ["left", "right"])
+    for _ in range(2):
+        text.move(2, 1, ["follow", "evade", "still"])
+        for earned in (2, 0, 10):
+            text.leaf(earned, 0)
+
+    def evaluation(still):
+        # Actions are numbered by label: left, right, follow, evade, still.
+        hopes = {(0, 2): 1.0, (1, 2): -1.0, (0, 3): -1.0, (1, 3): 1.0, (0, 4): still, (1, 4): still}
+        return lambda state: hopes.get(tuple(state.history()), 0.0)
+
+    return text.game(), evaluation(0.0), evaluation(-5.0)
+
+
+def maxsat(clauses):
+    """Return the most clauses that an assignment satisfies, by trying all.
+
+    Clauses have literals: v + 1 for variable v, -(v + 1) for its negation.
+    """
+    variables = max(abs(literal) for clause in clauses for literal in clause)
+    return max(
+        sum(any(values[abs(literal) - 1] == (literal > 0) for literal in clause) for clause in clauses)
+        for values in itertools.product([False, True], repeat=variables)
+    )
+
+
+def _numbers(clauses):
+    """Information sets of the variables that occur, numbered without gaps."""
+    used = sorted({abs(literal) for clause in clauses for literal in clause})
+    return {variable: k + 1 for k, variable in enumerate(used)}
+
+
+def clauses_first(clauses, unsatisfied):
+    """Clause nodes of the follower, then variables of the leader.
+
+    Theorem 1's game, for a constant evaluation; and Theorem 2's, where an action "unsatisfied" is added, for
+    lookahead 2 and utilities as evaluation.
+    """
+    text, number = EfgText(), _numbers(clauses)
+    text.chance(dict.fromkeys(range(len(clauses)), f"1/{len(clauses)}"))
+    for c, clause in enumerate(clauses):
+        literals = [f"literal {literal}" for literal in clause]
+        text.move(2, c + 1, ["unsatisfied", *literals] if unsatisfied else literals)
+        if unsatisfied:
+            text.leaf(0.0, 2 / 3)
+        for literal in clause:
+            text.move(1, number[abs(literal)], ["false", "true"])
+            for value in (False, True):
+                hit = float(value == (literal > 0))
+                text.leaf(*((1.0, hit) if unsatisfied else (hit, 0.0)))
+    return text.game()
+
+
+def variables_first(clauses):
+    """Theorem 3's game: variables of the leader, then information sets of six nodes; for lookahead 1."""
+    text, number = EfgText(), _numbers(clauses)
+    text.chance(dict.fromkeys(range(3 * len(clauses)), f"1/{3 * len(clauses)}"))
+    for c, clause in enumerate(clauses):
+        for literal in clause:
+            text.move(1, number[abs(literal)], ["false", "true"])
+            for value in (False, True):
+                text.move(2, c + 1, ["unsatisfied", *(f"variable {abs(other)}" for other in clause)])
+                text.leaf(0.0, 2 / 3)
+                for other in clause:
+                    text.leaf(1.0, 3.0 * (other == literal and value == (literal > 0)))
+    return text.game()
+
+
+# -- the oracle --------------------------------------------------------------------------------------------
 
 
 class Oracle:
-    """All that is linear in mu."""
+    """All that is linear in mu: float64[p], by the leader's pure strategies.
 
-    def __init__(self, game: pyspiel.Game, rational: int, lookahead: int, h: Callable[[Any], float]) -> None:
-        self.rational, self.follower, self.lookahead, self.h = rational, 1 - rational, lookahead, h
-        self.sets: tuple[dict[str, list[int]], ...] = ({}, {})
-        self.members: dict[str, list[Any]] = {}
-        self._collect(game.new_initial_state())
-        self.pure = [self._pure(player) for player in (0, 1)]
-        p, y = len(self.pure[rational]), len(self.pure[self.follower])
-        self.payoff = np.zeros((p, y))  # the leader's utility by pure strategies
-        # [I][a]: distinct vectors float[p], one for each plan inside the lookahead; [I]: float[p].
-        self.values: dict[str, list[np.ndarray]] = {}
-        self._pay(game.new_initial_state(), 1.0, np.ones(p), np.ones(y))
-        for key, members in self.members.items():
-            rows = []
-            for action in self.sets[self.follower][key]:
-                table = np.zeros((p, y))
-                for state, chance, reach in members:
-                    table += self._look(state.child(action), chance, reach, np.ones(y), lookahead - 1)
-                rows.append(np.unique(np.round(table.T, 13), axis=0))
-            self.values[key] = rows
+    Attributes:
+      values: [information set of the follower][action]: distinct vectors, one for each plan inside the
+        lookahead, of what it expects times the probability of coming there.
+      payoff: float64[p, follower's plans], the leader's utility.
+    """
 
-    def _collect(self, state: Any) -> None:
-        if not state.is_terminal():
-            player = state.current_player()
-            if player >= 0:
-                self.sets[player][_key(state)] = state.legal_actions()
-            for action in state.legal_actions():
-                self._collect(state.child(action))
+    def __init__(self, game, rational, lookahead, h):
+        follower = OwnTree(game, 1 - rational)
+        self.rational, self.plans, self.actions = rational, follower.plans(), follower.actions
+        self._leads, self._members, known = OwnTree(game, rational).plans(), {}, {}
 
-    def _pure(self, player: int) -> list[dict[str, int]]:
-        keys = list(self.sets[player])
-        return [dict(zip(keys, c, strict=True)) for c in itertools.product(*self.sets[player].values())]
+        def remembered(state):
+            history = tuple(state.history())
+            if history not in known:
+                known[history] = h(state)
+            return known[history]
 
-    def _takes(self, player: int, state: Any, action: int) -> np.ndarray:
-        return np.array([float(pure[_key(state)] == action) for pure in self.pure[player]])
+        root = game.new_initial_state()
+        self._collect(root, np.ones(len(self._leads)))
+        earned = [self._worth(root, plan, lambda end: end.returns()[rational]) for plan in self.plans]
+        self.payoff, self.values = np.array(earned).T, {}
+        for key, members in self._members.items():
+            rows = self.values[key] = []
+            for action in self.actions[key]:
+                plans = follower.plans_from(key, [action])
+                seen = [
+                    sum(reach * self._worth(state, plan, remembered, lookahead) for state, reach in members)
+                    for plan in plans
+                ]
+                rows.append(np.unique(np.round(seen, 13), axis=0))
 
-    def _moves(self, state: Any) -> Iterator[tuple[Any, float, Any, Any]]:
-        """Each successor, with what its move multiplies chance, leader and follower with."""
-        player = state.current_player()
-        if player == pyspiel.PlayerId.CHANCE:
-            for action, chance in state.chance_outcomes():
-                yield state.child(action), chance, 1.0, 1.0
-        else:
-            for action in state.legal_actions():
-                takes = self._takes(player, state, action)
-                own = player == self.rational
-                yield state.child(action), 1.0, takes if own else 1.0, 1.0 if own else takes
+    def _takes(self, state, action):
+        key = key_of(state)
+        return np.array([float(plan.get(key) == action) for plan in self._leads])
 
-    def _pay(self, state: Any, chance: float, leads: np.ndarray, follows: np.ndarray) -> None:
+    def _collect(self, state, reach):
         if state.is_terminal():
-            self.payoff += chance * state.returns()[self.rational] * np.outer(leads, follows)
             return
-        if state.current_player() == self.follower:
-            self.members.setdefault(_key(state), []).append((state, chance, leads))
-        for child, odds, lead, follow in self._moves(state):
-            self._pay(child, chance * odds, leads * lead, follows * follow)
+        if state.is_chance_node():
+            for action, p in state.chance_outcomes():
+                self._collect(state.child(action), p * reach)
+            return
+        own = state.current_player() == self.rational
+        if not own:
+            self._members.setdefault(key_of(state), []).append((state, reach))
+        for action in state.legal_actions():
+            self._collect(state.child(action), reach * self._takes(state, action) if own else reach)
 
-    def _look(
-        self, state: Any, chance: float, leads: np.ndarray, follows: np.ndarray, moves: int
-    ) -> np.ndarray:
+    def _worth(self, state, plan, of, moves=math.inf):
+        """Return what `of` gives after so many moves, or where the game ends before; Nature's moves count."""
         if moves == 0 or state.is_terminal():
-            return chance * self.h(state) * np.outer(leads, follows)
-        return np.asarray(
-            sum(
-                self._look(child, chance * odds, leads * lead, follows * follow, moves - 1)
-                for child, odds, lead, follow in self._moves(state)
-            )
-        )
+            return np.full(len(self._leads), of(state))
+        if state.current_player() == 1 - self.rational:
+            return self._worth(state.child(plan[key_of(state)]), plan, of, moves - 1)
+        if state.is_chance_node():
+            odds = state.chance_outcomes()
+        else:
+            odds = [(action, self._takes(state, action)) for action in state.legal_actions()]
+        return sum(p * self._worth(state.child(action), plan, of, moves - 1) for action, p in odds)
 
-    def best(self, tie_breaking: str) -> float:
-        """Return the supremum, with ties by the order of the actions where they are static."""
-        return best_of_types([(self, tie_breaking)], [1.0])[0]
-
-    def cases(self, key: str, tie_breaking: str) -> Iterator[tuple[list[int], list[Row]]]:
+    def cases(self, key, tie_breaking):
         """Yield sets of actions that may be optimal at an information set, with rows "=", ">=", ">" zero."""
         table = self.values[key]
         count = len(table)
@@ -109,46 +221,39 @@ class Oracle:
                 first = table[chosen[0]][plans[0]]
                 rows = [(table[a][plan] - first, "=") for a, plan in zip(chosen, plans, strict=True)][1:]
                 for a in range(count):
-                    kind = ">="
-                    if a not in chosen and (
+                    strict = a not in chosen and (
                         tie_breaking == "adversarial" or (tie_breaking == "static" and a < chosen[0])
-                    ):
-                        kind = ">"
-                    rows += [(first - other, kind) for other in table[a]]
-                actions = self.sets[self.follower][key]
-                yield [actions[a] for a in chosen], rows
+                    )
+                    rows += [(first - other, ">" if strict else ">=") for other in table[a]]
+                yield [self.actions[key][a] for a in chosen], rows
 
-    def replies(self, optimal: dict[str, list[int]]) -> np.ndarray:
+    def replies(self, optimal):
         """Return the leader's payoff by each reply of pure optimal actions: float[replies, p]."""
         fits = [
-            k
-            for k, pure in enumerate(self.pure[self.follower])
-            if all(pure[key] in actions for key, actions in optimal.items())
+            all(plan.get(key, actions[0]) in actions for key, actions in optimal.items())
+            for plan in self.plans
         ]
         return np.unique(self.payoff[:, fits].T, axis=0)
 
 
-# -- the search ------------------------------------------------------------------------------------
-
-
-def best_of_types(types: Sequence[tuple[Oracle, str]], weights: Sequence[float]) -> tuple[float, float]:
+def best_of_types(types, weights):
     """Return the suprema against types with their rules for ties: on average, and of the worst.
 
-    types: of the same game and player.
+    types: [(oracle, rule)], of the same game and player.
     """
     mean = worst = -np.inf
     at = [(number, key) for number, (oracle, _) in enumerate(types) for key in oracle.values]
     p = len(types[0][0].payoff)
 
-    def go(depth: int, rows: list[Row], mu: np.ndarray, optimal: list[dict[str, list[int]]]) -> None:
+    def go(depth, rows, mu, optimal):
         nonlocal mean, worst
         if depth == len(at):
             replies = [oracle.replies(each) for (oracle, _), each in zip(types, optimal, strict=True)]
             assert all(
                 rule == "adversarial" or len(own) == 1 for (_, rule), own in zip(types, replies, strict=True)
             )
-            mean = max(mean, _worth(rows, replies, weights))
-            worst = max(worst, _worth(rows, replies, None)) if len(types) > 1 else mean
+            mean = max(mean, _worth_of(rows, replies, weights))
+            worst = max(worst, _worth_of(rows, replies, None)) if len(types) > 1 else mean
             return
         number, key = at[depth]
         oracle, rule = types[number]
@@ -165,76 +270,54 @@ def best_of_types(types: Sequence[tuple[Oracle, str]], weights: Sequence[float])
     return mean, worst
 
 
-def _witness(rows: list[Row], p: int) -> np.ndarray | None:
+def _may_hold(row, kind):
+    """Return whether a row alone can be satisfied, by more than a linear program's tolerance."""
+    if kind == ">":
+        return row.max() > 0.0
+    return row.max() > -1e-6 and (kind == ">=" or row.min() < 1e-6)
+
+
+def _holds(row, kind, mu):
+    """Return whether mu satisfies a row, a strict one clearly."""
+    found = row @ mu
+    if kind == "=":
+        return abs(found) < 1e-12
+    return found >= (1e-6 * np.abs(row).max() + 1e-12 if kind == ">" else 0.0)
+
+
+def _witness(rows, p):
     """Return a mu that satisfies all rows, the strict ones strictly; None if there is none."""
-    strict = [row for row, kind in rows if kind == ">"]
-    if any(np.abs(row).max() < _NONE for row in strict):
+    strict = [np.abs(row).max() if kind == ">" else 0.0 for row, kind in rows]
+    if any(kind == ">" and size < 1e-12 for (_, kind), size in zip(rows, strict, strict=True)):
         return None
-    low, equal = _matrices(rows, p + 1)
-    at = [k for k, (_, kind) in enumerate(r for r in rows if r[1] != "=") if kind == ">"]
-    for k in at:
-        low[k, -1] = np.abs(low[k, :-1]).max()
-    result = _greatest(low, equal, np.array([1.0]), 1.0)
-    return result.x[:-1] if result.status == 0 and (not strict or -result.fun > 1e-9) else None
+    result = _greatest(rows, np.array(strict)[:, None], [1.0], (-1.0, 1.0))
+    return result.x[:p] if result.status == 0 and (not any(strict) or -result.fun > 1e-9) else None
 
 
-def _worth(rows: list[Row], replies: list[np.ndarray], weights: Sequence[float] | None) -> float:
+def _worth_of(rows, replies, weights):
     """Return the greatest mean, or least, over the types of the least over their replies."""
-    p = replies[0].shape[1]
-    costs = np.array([1.0] if weights is None else weights)
-    low, equal = _matrices(rows, p + len(costs))
+    costs = [1.0] if weights is None else list(weights)
+    slack = np.zeros((len(rows), len(costs)))
     for number, own in enumerate(replies):
         column = np.zeros((len(own), len(costs)))
         column[:, 0 if weights is None else number] = 1.0
-        low = np.vstack([low, np.hstack([-own, column])])
-    result = _greatest(low, equal, costs, None)
+        slack = np.vstack([slack, column])
+        rows = rows + [(reply, ">=") for reply in own]
+    result = _greatest(rows, slack, costs, (None, None))
     assert result.status == 0, result.message
-    return -float(result.fun)
+    return -result.fun
 
 
-def _greatest(low: np.ndarray, equal: np.ndarray, costs: np.ndarray, most: float | None) -> Any:
-    """Return the greatest of costs times the last variables, with mu before them: low <= 0, equal = 0."""
-    p = equal.shape[1] - len(costs)
-    equal = np.vstack([equal, np.append(np.ones(p), np.zeros(len(costs)))])
+def _greatest(rows, slack, costs, bounds):
+    """Return the greatest costs @ z, within bounds, where row @ mu is 0, or at least slack @ z."""
+    values, zero = np.array([row for row, _ in rows]), np.array([kind == "=" for _, kind in rows])
+    p = values.shape[1]
+    equal = np.vstack([np.hstack([values[zero], 0.0 * slack[zero]]), [1.0] * p + [0.0] * len(costs)])
     return scipy.optimize.linprog(
-        np.append(np.zeros(p), -costs),
-        A_ub=low if len(low) else None,
-        b_ub=np.zeros(len(low)) if len(low) else None,
+        np.append(np.zeros(p), -np.array(costs)),
+        A_ub=np.hstack([-values[~zero], slack[~zero]]),
+        b_ub=np.zeros((~zero).sum()),
         A_eq=equal,
         b_eq=np.append(np.zeros(len(equal) - 1), 1.0),
-        bounds=[(0.0, 1.0)] * p + [(None if most is None else -most, most)] * len(costs),
+        bounds=[(0.0, 1.0)] * p + [bounds] * len(costs),
     )
-
-
-def _may_hold(row: np.ndarray, kind: str) -> bool:
-    """Return whether a row alone can be satisfied, by more than a linear program's tolerance."""
-    if kind == ">":
-        return bool(row.max() > 0.0)
-    return bool(row.max() > -1e-6 and (kind == ">=" or row.min() < 1e-6))
-
-
-def _holds(row: np.ndarray, kind: str, mu: np.ndarray) -> bool:
-    """Return whether mu satisfies a row, a strict one clearly."""
-    found = float(row @ mu)
-    if kind == "=":
-        return abs(found) < 1e-12
-    return found >= (1e-6 * float(np.abs(row).max()) + _NONE if kind == ">" else 0.0)
-
-
-def _matrices(rows: list[Row], width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (-d <= 0 for ">" and ">=", d = 0 for "="), with zeros up to the width."""
-
-    def matrix(kinds: str, sign: float) -> np.ndarray:
-        found = [
-            np.append(sign * row, np.zeros(width - len(row)))
-            for row, kind in rows
-            if (kind == "=") == (kinds == "=")
-        ]
-        return np.array(found) if found else np.zeros((0, width))
-
-    return matrix(">", -1.0), matrix("=", 1.0)
-
-
-def _key(state: Any) -> str:
-    kind = state.get_game().get_type()
-    return state.information_state_string() if kind.provides_information_state_string else state.history_str()

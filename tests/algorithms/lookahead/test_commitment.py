@@ -1,15 +1,19 @@
-"""Commitment against limited lookahead: known values, reductions, brute force."""
-
-import itertools
+"""Commitment against limited lookahead: known values, reductions, brute force, one type or several."""
 
 import numpy as np
 import pyspiel
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from open_spiel.python.algorithms import expected_game_score, exploitability
+from open_spiel.python.policy import UniformRandomPolicy
 
+from precomp_games.algorithms import solve
 from precomp_games.algorithms.lookahead import (
+    FollowerType,
     LookaheadPolicy,
     commit_against_lookahead,
+    commit_against_types,
     commitment,
     cumulative_noise,
     equilibrium,
@@ -21,18 +25,22 @@ from precomp_games.algorithms.lookahead.evaluation_functions import StrategyPoli
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.algorithms.programs import LinearProgramError, Program
 from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
-from tests.oracles.games import random_efg, random_tree
-from tests.oracles.lookahead import Oracle
-from tests.oracles.lookahead_games import (
+from tests.oracles.games import SEEDS, games, random_tree
+from tests.oracles.lookahead import (
+    Oracle,
+    best_of_types,
     clauses_first,
     figure_1,
+    held_at_a_tie,
     maxsat,
     narrow,
     random_evaluation,
-    random_formula,
-    theorem_3,
     utility_of,
+    variables_first,
 )
+from tests.oracles.treeplex import OwnTree
+from tests.oracles.zero_sum import recursion
+from tests.properties import examples
 
 TIES = ("adversarial", "static", "favorable")
 KUHN = pyspiel.load_game("kuhn_poker")
@@ -43,10 +51,27 @@ LEDUC = pyspiel.load_game("leduc_poker(suit_isomorphism=true)")
 def check(best, delta=1e-4):
     """Proven, and worth what is claimed when played."""
     assert best.optimal and best.gap <= 1e-6
-    assert best.value == best.outcome.utility
+    utilities = [outcome.utility for outcome in best.outcomes]
+    combined = min(utilities) if best.weights is None else best.weights @ utilities
+    assert best.value == pytest.approx(combined, abs=1e-12)
     assert best.supremum - delta - 1e-9 <= best.value <= best.supremum + 1e-9
-    if best.types[0].tie_breaking == "favorable":
+    if all(kind.tie_breaking == "favorable" for kind in best.types):
         assert best.value == pytest.approx(best.supremum, abs=1e-7)
+
+
+def check_value(best, value):
+    """It is proven that no strategy is worth more than this, and one is found that is, or nearly."""
+    check(best)
+    assert best.supremum == pytest.approx(value, abs=1e-6)
+    assert best.bound == pytest.approx(value, abs=1e-6)
+
+
+def commitments(game, player, types, weights, **settings):
+    """Return the best commitment on average, and the best against the worst type."""
+    return (
+        commit_against_types(game, player, types, weights, **settings),
+        commit_against_types(game, player, types, objective="worst", **settings),
+    )
 
 
 # -- analytic values -------------------------------------------------------------------------------
@@ -63,11 +88,8 @@ def check(best, delta=1e-4):
 )
 def test_kuhn_without_noise(player, lookahead, adversarial, favorable):
     h = equilibrium_values(KUHN, 1 - player)
-    for ties, value in (("adversarial", adversarial), ("favorable", favorable)):
-        best = commit_against_lookahead(KUHN, player, lookahead, h, ties)
-        check(best)
-        assert best.supremum == pytest.approx(value, abs=1e-6)
-        assert best.bound == pytest.approx(value, abs=1e-6)
+    check_value(commit_against_lookahead(KUHN, player, lookahead, h, "adversarial"), adversarial)
+    check_value(commit_against_lookahead(KUHN, player, lookahead, h, "favorable"), favorable)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.1, 1 / 3])
@@ -79,18 +101,14 @@ def test_kuhn_depends_on_the_equilibrium(alpha):
     rows |= {"1pb": {0: 2 / 3 - alpha, 1: alpha + 1 / 3}}
     h = equilibrium_values(KUHN, 1, StrategyPolicy(KUHN, rows))
     assert h(KUHN.new_initial_state()) == pytest.approx(1 / 18, abs=1e-12)
-    best = commit_against_lookahead(KUHN, 0, 1, h)
-    assert best.supremum == pytest.approx(1 / 6 - alpha / 3, abs=1e-6)
+    check_value(commit_against_lookahead(KUHN, 0, 1, h), 1 / 6 - alpha / 3)
 
 
-@pytest.mark.parametrize("gamma", [0.1, 1.0])
-def test_kuhn_cumulative_noise_with_two_moves_is_no_noise(gamma):
+@pytest.mark.parametrize(("gamma", "seed"), [(0.1, 0), (1.0, 1)])
+def test_kuhn_cumulative_noise_with_two_moves_is_no_noise(gamma, seed):
     # Player 1 sees all leaves after its move, and leaves have no noise.
-    exact = equilibrium_values(KUHN, 1)
-    for seed in range(5):
-        best = commit_against_lookahead(KUHN, 0, 2, cumulative_noise(exact, gamma, seed))
-        check(best)
-        assert best.supremum == pytest.approx(-1 / 18, abs=1e-6)
+    noisy = cumulative_noise(equilibrium_values(KUHN, 1), gamma, seed)
+    check_value(commit_against_lookahead(KUHN, 0, 2, noisy), -1 / 18)
 
 
 @pytest.mark.parametrize("game", [KUHN, KJ], ids=["kuhn", "kj"])
@@ -98,9 +116,8 @@ def test_equilibrium_is_one(game):
     policy = equilibrium(game)
     assert exploitability.nash_conv(game, policy) == pytest.approx(0.0, abs=1e-12)
     if game is KUHN:
-        assert equilibrium_values(game, 0, policy)(game.new_initial_state()) == pytest.approx(
-            -1 / 18, abs=1e-12
-        )
+        value = equilibrium_values(game, 0, policy)(game.new_initial_state())
+        assert value == pytest.approx(-1 / 18, abs=1e-12)
         assert policy.rows["0"][1] == 0.0  # alpha
 
 
@@ -120,18 +137,6 @@ def test_an_equilibrium_is_there_where_the_solver_cannot_tell_the_least_one(monk
     assert exploitability.nash_conv(KUHN, policy) == pytest.approx(0.0, abs=1e-7)
 
 
-def best_reply(state, policy, player):
-    """Return the best-response value of `player` in a game of perfect information, by recursion."""
-    if state.is_terminal():
-        return state.returns()[player]
-    values = {action: best_reply(state.child(action), policy, player) for action in state.legal_actions()}
-    if state.current_player() == player:
-        return max(values.values())
-    chance = state.is_chance_node()
-    odds = dict(state.chance_outcomes()) if chance else policy.action_probabilities(state)
-    return sum(odds[action] * value for action, value in values.items())
-
-
 def test_figure_1():
     # With half weights, the follower compares stop: 1/2 (1 + 0) with on: 1/2 (a + b); evaluations of the
     # leader's nodes decide, not what follows.
@@ -148,113 +153,120 @@ def test_figure_1():
     out = evaluate_against_lookahead(game, uniform, 0, 2, low)
     assert out.values[key] == pytest.approx({2: 0.5, 3: 3.5})
     # The best commitment makes it go on, with as much "l" as keeps 0.2 x + 0.7 (1 - x) above x.
-    best = commit_against_lookahead(game, 0, 1, low, "favorable")
-    check(best)
     x = 0.7 / 1.5
-    assert best.value == pytest.approx(5 * x + 4 * (1 - x), abs=1e-7)
+    check_value(commit_against_lookahead(game, 0, 1, low, "favorable"), 5 * x + 4 * (1 - x))
 
 
-# -- the reductions of Theorems 1 to 3 -------------------------------------------------------------
-
-
-def against_maxsat(seed):
-    clauses = random_formula(seed, variables=3 + seed % 2, clauses=4 + seed)
-    most = maxsat(clauses, 4) / len(clauses)
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        [(1, 2, 3), (-1, -2, -3), (1, -2, 3), (-1, 2, -3)],
+        [(1, 2, 3), (-1, 2, 3), (1, -2, 3), (1, 2, -3), (-1, -2, 3), (-1, 2, -3), (1, -2, -3), (-1, -2, -3)],
+        [(4, -2, 3), (1, -3, -4), (-1, 2, 4), (2, -3, 4), (-1, -2, -4)],
+    ],
+)
+def test_reductions_of_theorems_1_to_3_return_maxsat(clauses):
+    most = maxsat(clauses) / len(clauses)
     best = commit_against_lookahead(clauses_first(clauses, False), 0, 1, lambda state: 0.0, "favorable")
-    check(best)
-    assert best.value == pytest.approx(most, abs=1e-6)
-    for game, lookahead in ((clauses_first(clauses, True), 2), (theorem_3(clauses), 1)):
+    check_value(best, most)
+    for game, lookahead in ((clauses_first(clauses, True), 2), (variables_first(clauses), 1)):
         for ties in TIES:
             best = commit_against_lookahead(game, 0, lookahead, utility_of(1), ties)
-            check(best)
+            check_value(best, most)
             assert best.work["rounds"] >= 1
-            assert best.supremum == pytest.approx(most, abs=1e-6)
-
-
-@pytest.mark.parametrize("seed", [0, 2, 3, 4, 5])
-def test_reductions_return_maxsat(seed):
-    against_maxsat(seed)
-
-
-def test_a_reduction_whose_first_plan_cannot_be():
-    """The program's first plan is one that the follower cannot have, and is mended or ruled out."""
-    against_maxsat(1)
 
 
 # -- brute force -----------------------------------------------------------------------------------
 
 
-def against_brute_force(game, player, lookahead, h):
-    oracle = Oracle(game, player, lookahead, h)
+@st.composite
+def followers(draw):
+    """(game, rational player, settings of a few types of the other one), with few information sets."""
+    game, player = draw(games(depth=4, actions=2)), draw(st.integers(0, 1))
+    sets = [len(OwnTree(game, i).actions) for i in (player, 1 - player)]
+    coarse = st.sampled_from((True, True, False))
+    evaluations = st.builds(random_evaluation, SEEDS, coarse) | st.just(utility_of(1 - player))
+    settings = st.tuples(st.integers(1, 3), evaluations, st.sampled_from(TIES))
+    kinds = draw(st.lists(settings, min_size=1, max_size=3))
+    assume(1 <= sets[0] <= 4 and 1 <= sets[1] <= 5 - len(kinds))
+    return game, player, kinds
+
+
+# Costs seconds: enumerates what is optimal to each type at once.
+@examples(160)
+@given(followers(), st.lists(st.floats(0.1, 1.0), min_size=3, max_size=3))
+def test_brute_force_on_random_games(follower, weights):
+    game, player, kinds = follower
+    oracles = [Oracle(game, player, lookahead, h) for lookahead, h, _ in kinds]
+    shares = np.array(weights[: len(kinds)]) / sum(weights[: len(kinds)])
+    everything = [[rule] * len(kinds) for rule in TIES] if len(kinds) == 1 else [[rule for *_, rule in kinds]]
     at_least = equilibrium_values(game, player)(game.new_initial_state())
-    found = []
-    for ties in TIES:
-        best = commit_against_lookahead(game, player, lookahead, h, ties)
-        expected = oracle.best(ties)
-        check(best)
-        assert best.supremum == pytest.approx(expected, abs=1e-6)
-        assert best.bound == pytest.approx(expected, abs=1e-6)
-        assert best.bound >= at_least - 1e-9
-        found.append(best.supremum)
-    assert found[0] <= found[1] + 1e-7 and found[1] <= found[2] + 1e-7
-
-
-def tiny(seed):
-    """Return a random game of one to four information sets a player."""
-    for number in itertools.count(seed, 1000):
-        perfect = seed % 4 == 3
-        game = random_tree(number, depth=4, actions=2) if perfect else random_efg(number, depth=3 + seed % 2)
-        if all(1 <= player.num_infosets - 1 <= 4 for player in SequenceForm.of(game).players):
-            return game
-    raise AssertionError
-
-
-def test_brute_force_on_random_games(cases):
-    for seed in range(cases(72)):
-        coarse = seed % 5 != 0
-        against_brute_force(tiny(seed), seed // 4 % 2, 1 + seed % 3, random_evaluation(seed, coarse))
+    for rules in everything:
+        types = [
+            FollowerType(lookahead, h, rule) for (lookahead, h, _), rule in zip(kinds, rules, strict=True)
+        ]
+        expected = best_of_types(list(zip(oracles, rules, strict=True)), shares)
+        for best, value in zip(commitments(game, player, types, shares), expected, strict=True):
+            check_value(best, value)
+        # A zero-sum game's equilibrium is worth its value against anybody.
+        assert expected[1] >= at_least - 1e-6
 
 
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("lookahead", [1, 2, 3])
 def test_brute_force_on_kuhn(player, lookahead):
     exact = equilibrium_values(KUHN, 1 - player)
-    against_brute_force(KUHN, player, lookahead, exact)
-    against_brute_force(KUHN, player, lookahead, independent_noise(exact, 0.5, lookahead))
-
-
-@pytest.mark.parametrize("player", [0, 1])
-@pytest.mark.parametrize("lookahead", [1, 2, 3])
-def test_kj_is_proven_and_rules_are_in_order(player, lookahead):
-    exact = equilibrium_values(KJ, 1 - player)
-    worth = equilibrium_values(KJ, player)(KJ.new_initial_state())
-    for seed, model in ((0, independent_noise), (1, cumulative_noise)):
-        h = model(exact, 0.3, seed)
-        found = []
+    for h in (exact, independent_noise(exact, 0.5, lookahead)):
+        oracle, found = Oracle(KUHN, player, lookahead, h), []
         for ties in TIES:
-            best = commit_against_lookahead(KJ, player, lookahead, h, ties)
-            check(best)
-            assert best.bound >= worth - 1e-9
+            best = commit_against_lookahead(KUHN, player, lookahead, h, ties)
+            check_value(best, best_of_types([(oracle, ties)], [1.0])[0])
             found.append(best.supremum)
         assert sorted(found) == pytest.approx(found, abs=1e-7)
 
 
-def test_delta_is_as_asked():
-    h = equilibrium_values(KUHN, 1)
-    for delta in (1e-2, 1e-4, 1e-6):
-        best = commit_against_lookahead(KUHN, 0, 1, h, delta=delta)
-        check(best, delta)
-        assert best.delta > 0.0
+@pytest.mark.parametrize(
+    ("player", "lookahead", "model"), [(0, 1, cumulative_noise), (1, 2, independent_noise)]
+)
+def test_kj_is_proven_and_rules_are_in_order(player, lookahead, model):
+    h = model(equilibrium_values(KJ, 1 - player), 0.3, lookahead)
+    worth = equilibrium_values(KJ, player)(KJ.new_initial_state())
+    found = []
+    for ties in TIES:
+        best = commit_against_lookahead(KJ, player, lookahead, h, ties)
+        check(best)
+        assert best.bound >= worth - 1e-9
+        found.append(best.supremum)
+    assert sorted(found) == pytest.approx(found, abs=1e-7)
 
 
+def test_a_type_that_is_held_at_a_tie():
+    # The favorable type does what is worth 10 only where the leader mixes evenly, and there the adversarial
+    # one, who sees the same, has a tie of actions that leave 2 and 0. No change of x breaks that one alone.
+    game, favorable, adversarial = held_at_a_tie()
+    types = [FollowerType(1, favorable, "favorable"), FollowerType(1, adversarial)]
+    for best, value in zip(commitments(game, 0, types, None), (5.0, 2.0), strict=True):
+        check_value(best, value)
+    oracles = [(Oracle(game, 0, 1, kind.evaluation), kind.tie_breaking) for kind in types]
+    assert best_of_types(oracles, [0.5, 0.5]) == pytest.approx((5.0, 2.0), abs=1e-9)
+
+
+# -- how near the strategy comes -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-4, 1e-6])
+def test_delta_is_as_asked(delta):
+    best = commit_against_lookahead(KUHN, 0, 1, equilibrium_values(KUHN, 1), delta=delta)
+    check(best, delta)
+    assert best.delta > 0.0
+
+
+@pytest.mark.parametrize("ties", ["adversarial", "static"])
 @pytest.mark.parametrize("height", [0.0, 1e2, 1e3, 5e3])
-def test_narrow_leads_are_found(height):
+def test_narrow_leads_are_found(height, ties):
     # Far from zero, evaluations differ by little of their size, and each bit of lead costs more utility.
     game, h = narrow(height)
-    for ties in ("adversarial", "static"):
-        best = commit_against_lookahead(game, 0, 2, h, ties)
-        check(best)
-        assert best.supremum == pytest.approx(2.0, abs=1e-6)
+    check_value(commit_against_lookahead(game, 0, 2, h, ties), 2.0)
 
 
 def test_a_delta_below_what_ties_allow():
@@ -272,43 +284,71 @@ def test_small_leads_are_leads():
     rows = {0: {2: 0.0, 3: 0.9, 4: 0.1}, 1: {2: 1.0, 3: 0.0, 4: 0.0}}
     out = evaluate_against_lookahead(game, lambda state: rows[state.history()[0]], 0, 2, h)
     assert out.utility == pytest.approx(1.6)
-    best = commit_against_lookahead(game, 0, 2, h)
-    assert best.bound == pytest.approx(2.0, abs=1e-6)
-
-
-def test_policy_of_both():
-    best = commit_against_lookahead(KJ, 1, 2, equilibrium_values(KJ, 0))
-    played = expected_game_score.policy_value(KJ.new_initial_state(), [best.policy()] * 2)
-    assert played[1] == pytest.approx(best.value, abs=1e-9)
+    assert commit_against_lookahead(game, 0, 2, h).bound == pytest.approx(2.0, abs=1e-6)
 
 
 # -- where it is easy ------------------------------------------------------------------------------
 
 
-def by_search(*call):
-    """Return a commitment that is searched for, where one linear program would do."""
+def check_easy(*call):
+    """One linear program does, and gives what the search gives; return it."""
+    easy = commit_against_lookahead(*call)
+    assert easy.method == "polynomial"
+    check(easy)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(commitment, "fixed_options", lambda *_: None)
-        return commit_against_lookahead(*call)
+        hard = commit_against_lookahead(*call)
+    assert hard.method == "correlation"
+    check_value(hard, easy.supremum)
+    return easy
 
 
-def test_lookahead_1_without_information_sets(cases):
-    for seed, player in itertools.product(range(cases(12)), (0, 1)):
-        game = random_tree(seed, depth=4)
-        root = game.new_initial_state()
-        h = random_evaluation(seed, coarse=True)
-        for ties in ("static", "adversarial"):
-            easy = commit_against_lookahead(game, player, 1, h, ties)
-            assert easy.method == "polynomial"
-            check(easy)
-            hard = by_search(game, player, 1, h, ties)
-            assert hard.method == "correlation"
-            assert easy.supremum == pytest.approx(hard.supremum, abs=1e-6)
-        # What the follower holds for best is the same against any strategy that comes everywhere.
-        uniform = StrategyPolicy(game, {})
-        known = LookaheadPolicy(game, player, uniform, 1, h, "static")
-        static = commit_against_lookahead(game, player, 1, h, "static")
-        assert static.value == pytest.approx(best_reply(root, known, player), abs=1e-9)
+@examples(24)
+@given(games("perfect"), st.integers(0, 1), st.builds(random_evaluation, SEEDS, st.just(True)))
+def test_lookahead_1_without_information_sets(game, player, h):
+    static = check_easy(game, player, 1, h, "static")
+    check_easy(game, player, 1, h, "adversarial")
+    # What the follower holds for best is the same against any strategy that comes everywhere.
+    known = LookaheadPolicy(game, player, UniformRandomPolicy(game), 1, h, "static")
+    value = recursion(game.new_initial_state(), known, (player,))
+    assert static.value == pytest.approx(value if player == 0 else game.utility_sum() - value, abs=1e-9)
+
+
+@pytest.mark.parametrize("ties", TIES)
+@examples(24)
+@given(followers(), st.booleans())
+def test_where_all_is_seen_nothing_else_is_lost(ties, follower, exact):
+    game, player, _ = follower
+    check_easy(
+        game, player, 4, equilibrium_values(game, 1 - player) if exact else utility_of(1 - player), ties
+    )
+
+
+@pytest.mark.parametrize("game", [KUHN, KJ, LEDUC], ids=["kuhn", "kj", "leduc"])
+@pytest.mark.parametrize("player", [0, 1])
+def test_who_sees_all_is_a_best_response(game, player):
+    value = (1 if player == 0 else -1) * solve(game).value
+    for ties in TIES:
+        best = commit_against_lookahead(game, player, 40, utility_of(1 - player), ties)
+        check(best)
+        assert best.method == "polynomial" and best.work["seconds"] < 30.0
+        assert best.bound == pytest.approx(value, abs=1e-8)
+        assert best.value == pytest.approx(value, abs=1e-8)
+
+
+def test_what_is_not_all():
+    """A move less, a leaf that is worth something else, another sum: then the search is needed."""
+    values = equilibrium_values(KUHN, 0)
+    general, _, _ = held_at_a_tie()
+    for game, player, lookahead, h, method in (
+        # Player 0 sees the end of "pass, bet, call" only with three moves.
+        (KUHN, 1, 3, utility_of(0), "polynomial"),
+        (KUHN, 1, 2, utility_of(0), "correlation"),
+        (KUHN, 1, 3, cumulative_noise(values, 0.5, 0), "polynomial"),  # leaves have none
+        (KUHN, 1, 3, independent_noise(values, 1e-6, 0), "correlation"),
+        (general, 0, 9, utility_of(1), "correlation"),
+    ):
+        assert commit_against_lookahead(game, player, lookahead, h).method == method
 
 
 def test_static_order():
@@ -323,6 +363,92 @@ def test_static_order():
         assert again.response == played.outcome.response == best.outcome.response
 
 
+# -- several types ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["mean", "worst"])
+@pytest.mark.parametrize(("player", "moves"), [(0, 1), (1, 2)])
+def test_one_type_is_the_follower(objective, player, moves):
+    h = independent_noise(equilibrium_values(KUHN, 1 - player), 0.5, moves)
+    for ties in TIES:
+        known = commit_against_lookahead(KUHN, player, moves, h, ties)
+        best = commit_against_types(KUHN, player, [FollowerType(moves, h, ties)], objective=objective)
+        assert best.supremum == known.supremum and best.bound == known.bound
+        assert best.value == known.value and best.strategy == known.strategy
+
+
+def earned(game, player, types, others):
+    """Return float64[commitments, types], what a commitment to each type and the others earn."""
+    made = [commit_against_types(game, player, [kind]) for kind in types]
+    return made, np.array(
+        [
+            [
+                evaluate_against_lookahead(game, best.policy(), player, *vars(kind).values()).utility
+                for kind in types
+            ]
+            for best in (*made, *others)
+        ]
+    )
+
+
+@pytest.mark.slow("figures of a page")
+@pytest.mark.parametrize("player", [0, 1])
+def test_kj_where_a_mistake_costs(player):
+    # The figures of docs/limited_lookahead.md. Of what is best for one type, what is found first is met.
+    h = equilibrium_values(KJ, 1 - player)
+    types = [FollowerType(1, h), FollowerType(2, h)]
+    _, utility = earned(KJ, player, types, commitments(KJ, player, types, None))
+    expected = [
+        [[1.3333, 0.0], [0.6800, 0.6800], [1.2066, 0.5600], [0.6800, 0.6800]],
+        [[0.1666, -0.4639], [-4.3333, 1.0833], [-0.1111, 0.9286], [0.1666, 0.1666]],
+    ]
+    assert utility == pytest.approx(np.array(expected[player]), abs=2e-4)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_between_the_types(player):
+    """Nobody earns more than with each type known, and nobody less than what is worst in any case."""
+    exact = equilibrium_values(KUHN, 1 - player)
+    types = [FollowerType(k, independent_noise(exact, 0.5, k)) for k in (1, 2)]
+    types.append(FollowerType(1, exact, "static", lambda key, actions: actions[::-1]))
+    weights = np.array([0.5, 0.3, 0.2])
+    mean, worst = commitments(KUHN, player, types, weights)
+    check(mean)
+    check(worst)
+    known, utility = earned(KUHN, player, types, (mean, worst))
+    assert mean.bound <= weights @ [best.bound for best in known] + 1e-6
+    assert worst.bound <= min(best.bound for best in known) + 1e-6
+    assert worst.supremum <= mean.supremum + 1e-6
+    assert [outcome.utility for outcome in mean.outcomes] == utility[3].tolist()
+    assert [outcome.utility for outcome in worst.outcomes] == utility[4].tolist()
+    assert mean.weights.tolist() == pytest.approx(weights.tolist()) and worst.weights is None
+    # What is made for a type is best against it, and what is made for all of them in what it was made for.
+    assert np.diagonal(utility).tolist() == [best.value for best in known]
+    assert (np.diagonal(utility) - utility >= -1e-4).all()
+    assert utility[3] @ weights >= (utility @ weights).max() - 1e-4
+    assert utility[4].min() >= utility.min(axis=1).max() - 1e-4
+    assert mean.policy(1).rows != mean.policy(0).rows
+    with pytest.raises(ValueError, match="expected which to be less than 3, got 3"):
+        mean.policy(3)
+
+
+def test_weights_are_shares_and_one_type_twice_is_the_type():
+    h = equilibrium_values(KUHN, 1)
+    types = [FollowerType(1, h), FollowerType(2, h)]
+    one, other = (commit_against_types(KUHN, 0, types, weights) for weights in ([1, 3], [0.25, 0.75]))
+    assert one.supremum == other.supremum and one.strategy == other.strategy
+    noisy = independent_noise(h, 0.5, 0)
+    known = commit_against_lookahead(KUHN, 0, 1, noisy)
+    for best in commitments(KUHN, 0, [FollowerType(1, noisy)] * 2, [1.0, 2.0]):
+        check_value(best, known.supremum)
+
+
+def test_policy_of_both():
+    best = commit_against_lookahead(KJ, 1, 2, equilibrium_values(KJ, 0))
+    played = expected_game_score.policy_value(KJ.new_initial_state(), [best.policy()] * 2)
+    assert played[1] == pytest.approx(best.value, abs=1e-9)
+
+
 # -- limits ----------------------------------------------------------------------------------------
 
 
@@ -333,10 +459,14 @@ def test_what_cannot_be_done():
 
 def test_time_limit_gives_an_interval():
     """The whole program takes twenty times as long."""
-    h = independent_noise(equilibrium_values(LEDUC, 1, StrategyPolicy(LEDUC, {})), 1.0, 0)
+    h = independent_noise(equilibrium_values(LEDUC, 1, UniformRandomPolicy(LEDUC)), 1.0, 0)
     best = commit_against_lookahead(LEDUC, 0, 1, h, time_limit=0.1)
     assert not best.optimal
     assert best.gap > 1e-6
     assert best.supremum <= best.bound <= SequenceForm.of(LEDUC).utility.max()
     assert best.value == pytest.approx(best.supremum, abs=1e-4)
-    assert np.isfinite(best.value)
+    types = [FollowerType(1, h), FollowerType(2, h)]
+    best = commit_against_types(LEDUC, 0, types, objective="worst", time_limit=0.5)
+    assert not best.optimal
+    assert best.supremum <= best.bound
+    assert best.value == min(outcome.utility for outcome in best.outcomes)

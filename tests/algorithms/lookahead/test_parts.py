@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pyspiel
 import pytest
+from hypothesis import given
 from open_spiel.python.algorithms import expected_game_score
-from open_spiel.python.algorithms.best_response import BestResponsePolicy
 from open_spiel.python.policy import UniformRandomPolicy
 
 from precomp_games.algorithms import best_precomputation
@@ -24,10 +24,14 @@ from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker
 from precomp_games.tree.facts import TERMINAL
 from tests.oracles.books import AsPolicy
-from tests.oracles.games import expand, random_efg, random_policy
-from tests.oracles.lookahead_games import random_evaluation, utility_of
+from tests.oracles.games import SEEDS, expand, games, random_policy
+from tests.oracles.lookahead import random_evaluation, utility_of
+from tests.oracles.zero_sum import best_response_value
+from tests.properties import examples
 
 KUHN = pyspiel.load_game("kuhn_poker")
+UNIFORM = UniformRandomPolicy(KUHN)
+TIES = ("adversarial", "static", "favorable")
 
 
 @pytest.mark.parametrize(
@@ -72,11 +76,10 @@ def test_extremes_are_those_of_pure_plans():
 
 
 def test_equilibrium_values_are_expected_values():
-    policy = UniformRandomPolicy(KUHN)
-    h = equilibrium_values(KUHN, 1, policy)
+    h = equilibrium_values(KUHN, 1, UNIFORM)
     state = KUHN.new_initial_state()
     for action in (2, 0, 1):
-        assert h(state) == pytest.approx(expected_game_score.policy_value(state, [policy, policy])[1])
+        assert h(state) == pytest.approx(expected_game_score.policy_value(state, [UNIFORM, UNIFORM])[1])
         state.apply_action(action)
 
 
@@ -103,53 +106,48 @@ def test_noise():
 # -- outcomes ---------------------------------------------------------------------------------
 
 
-def test_lookahead_to_the_end_is_a_best_response(cases):
+@pytest.mark.parametrize("player", [0, 1])
+@examples(20)
+@given(games("imperfect"), SEEDS)
+def test_lookahead_to_the_end_is_a_best_response(player, game, seed):
     # With all leaves in sight and utilities as evaluation, the follower is rational.
-    for seed in range(cases(20)):
-        game = random_efg(seed, depth=4)
-        policy = AsPolicy(game, random_policy(seed, by="infoset"))
-        for player in (0, 1):
-            out = evaluate_against_lookahead(game, policy, player, 10, utility_of(1 - player))
-            best = BestResponsePolicy(game, 1 - player, policy).value(game.new_initial_state())
-            assert -out.utility == pytest.approx(best, abs=1e-9), (seed, player)
+    policy = AsPolicy(game, random_policy(seed, by="infoset"))
+    out = evaluate_against_lookahead(game, policy, player, 10, utility_of(1 - player))
+    best = best_response_value(game, policy, 1 - player)
+    assert -out.utility == pytest.approx(best, abs=1e-9)
 
 
 def test_ties_are_broken_by_the_rule():
     h = random_evaluation(0, coarse=True)
-    uniform = UniformRandomPolicy(KUHN)
     results = {
-        rule: evaluate_against_lookahead(KUHN, uniform, 0, 1, lambda state: 0.0, rule)
-        for rule in ("adversarial", "static", "favorable")
+        rule: evaluate_against_lookahead(KUHN, UNIFORM, 0, 1, lambda state: 0.0, rule) for rule in TIES
     }
     for rule, out in results.items():
         assert all(len(actions) == 2 for actions in out.optimal.values())
         played = StrategyPolicy(KUHN, {key: {action: 1.0} for key, action in out.response.items()})
-        values = expected_game_score.policy_value(KUHN.new_initial_state(), [uniform, played])
+        values = expected_game_score.policy_value(KUHN.new_initial_state(), [UNIFORM, played])
         assert out.utility == pytest.approx(values[0]), rule
     assert set(results["static"].response.values()) == {0}
     assert results["adversarial"].utility < results["static"].utility < results["favorable"].utility
-    assert evaluate_against_lookahead(KUHN, uniform, 0, 1, h).optimal != results["static"].optimal
+    assert evaluate_against_lookahead(KUHN, UNIFORM, 0, 1, h).optimal != results["static"].optimal
 
 
 # -- as a policy -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("player", [0, 1])
-@pytest.mark.parametrize("rule", ["favorable", "static", "adversarial"])
+@pytest.mark.parametrize("rule", TIES)
 def test_policy_earns_what_the_outcome_says(player, rule):
-    uniform = UniformRandomPolicy(KUHN)
     h = equilibrium_values(KUHN, 1 - player)
-    policy = LookaheadPolicy(KUHN, player, uniform, 2, h, rule)
+    policy = LookaheadPolicy(KUHN, player, UNIFORM, 2, h, rule)
     values = expected_game_score.policy_value(KUHN.new_initial_state(), [policy, policy])
     assert values[player] == pytest.approx(policy.outcome.utility)
-    assert policy.action_probabilities(KUHN.new_initial_state().child(0).child(1)) is not None
 
 
 def test_preparing_against_a_player_with_limited_lookahead():
     # The rational player computes uniform play, which the limited one answers, and may learn an equilibrium.
-    uniform = UniformRandomPolicy(KUHN)
-    policy = LookaheadPolicy(KUHN, 0, uniform, 1, equilibrium_values(KUHN, 1))
-    tree = expand(KUHN, equilibrium(KUHN), (uniform, policy), (1e-4, math.inf))
+    policy = LookaheadPolicy(KUHN, 0, UNIFORM, 1, equilibrium_values(KUHN, 1))
+    tree = expand(KUHN, equilibrium(KUHN), (UNIFORM, policy), (1e-4, math.inf))
     book = best_precomputation(tree, 0)
     assert book.unprepared == pytest.approx(policy.outcome.utility)
     assert book.size > 0 and book.value > book.unprepared
