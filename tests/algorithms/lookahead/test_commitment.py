@@ -202,9 +202,7 @@ def test_brute_force_on_random_games(follower, weights):
     everything = [[rule] * len(kinds) for rule in TIES] if len(kinds) == 1 else [[rule for *_, rule in kinds]]
     at_least = equilibrium_values(game, player)(game.new_initial_state())
     for rules in everything:
-        types = [
-            FollowerType(lookahead, h, rule) for (lookahead, h, _), rule in zip(kinds, rules, strict=True)
-        ]
+        types = [FollowerType(*kind[:2], rule) for kind, rule in zip(kinds, rules, strict=True)]
         expected = best_of_types(list(zip(oracles, rules, strict=True)), shares)
         for best, value in zip(commitments(game, player, types, shares), expected, strict=True):
             check_value(best, value)
@@ -213,7 +211,10 @@ def test_brute_force_on_random_games(follower, weights):
 
 
 @pytest.mark.parametrize("player", [0, 1])
-@pytest.mark.parametrize("lookahead", [1, 2, 3])
+@pytest.mark.parametrize(
+    "lookahead",
+    [1, *(pytest.param(k, marks=pytest.mark.slow("as with one move, on all of a game")) for k in (2, 3))],
+)
 def test_brute_force_on_kuhn(player, lookahead):
     exact = equilibrium_values(KUHN, 1 - player)
     for h in (exact, independent_noise(exact, 0.5, lookahead)):
