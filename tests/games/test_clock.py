@@ -30,6 +30,7 @@ def test_moves_take_time_and_who_is_late_loses():
     state = game.new_initial_state()
     state.apply_action(game.encode(4, 2))
     assert state.left == (1, 2) and state.current_player() == 1
+    assert str(state) == f"{state.base}\nclocks 1 2"
     state.apply_action(game.encode(0, 0))
     assert state.left == (1, 2) and not state.is_terminal()
     assert {game.decode(action)[1] for action in state.legal_actions()} == {0, 1, 2}
