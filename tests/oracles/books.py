@@ -41,7 +41,7 @@ class _Node:
     def __init__(self, game: pyspiel.Game, state: Any) -> None:
         self.game, self.state = game, state
         self.player = state.current_player()
-        self.utility = float(state.returns()[0]) if state.is_terminal() else None
+        self.utilities = state.returns() if state.is_terminal() else None
         self.name = information_state(game, state, self.player) if self.player >= 0 else ""
         self._children: dict[int, _Node] = {}
 
@@ -51,7 +51,7 @@ class _Node:
         return self._children[action]
 
     def children(self) -> Iterator[tuple[int, _Node]]:
-        for action in [] if self.utility is not None else self.state.legal_actions():
+        for action in [] if self.utilities is not None else self.state.legal_actions():
             yield action, self.child(action)
 
 
@@ -162,17 +162,20 @@ Row = dict[int, float]
 
 
 def _values(
-    game: pyspiel.Game, rows: Callable[[_Node], tuple[np.ndarray | None, list[Row]]], shape: tuple[int, int]
+    game: pyspiel.Game,
+    rows: Callable[[_Node], tuple[np.ndarray | None, list[Row]]],
+    shape: tuple[int, int],
+    player: int,
 ) -> np.ndarray:
-    """Player 0's utilities of `shape` (strategies of 0, strategies of 1).
+    """A player's utilities of `shape` (strategies of 0, strategies of 1).
 
     rows(node) are what the player to move may play there, and which row of these each strategy has: int,
     shape (strategies,), or None where all have the first one.
     """
 
     def value(node: _Node) -> Any:  # a number, or an array that broadcasts to `shape`
-        if node.utility is not None:
-            return node.utility
+        if node.utilities is not None:
+            return node.utilities[player]
         which, found = (None, [dict(node.state.chance_outcomes())]) if node.player < 0 else rows(node)
         if which is not None and (which == which[0]).all():
             found, which = [found[which[0]]], None
@@ -189,16 +192,14 @@ def _values(
     return np.broadcast_to(value(_root(game)), shape)
 
 
-def _own(game: pyspiel.Game, player: int, utilities: np.ndarray) -> np.ndarray:
-    """Return a player's own utilities, where the other one has a single strategy."""
-    found = utilities.ravel()
-    return found if player == 0 else (game.utility_sum() or 0.0) - found
-
-
 def utilities(
-    game: pyspiel.Game, sets: tuple[Sequence[frozenset[str]], Sequence[frozenset[str]]], pre: Any, sigma: Any
+    game: pyspiel.Game,
+    sets: tuple[Sequence[frozenset[str]], Sequence[frozenset[str]]],
+    pre: Any,
+    sigma: Any,
+    player: int = 0,
 ) -> np.ndarray:
-    """u(S_0, S_1) for player 0 of all pairs of sets, shape (sets of 0, sets of 1); one walk plays all out."""
+    """u(S_0, S_1) for a player of all pairs of sets, shape (sets of 0, sets of 1); one walk plays all out."""
     held: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
     for i in (0, 1):
         for k, chosen in enumerate(sets[i]):
@@ -211,7 +212,7 @@ def utilities(
             policies.append(pre[node.player])
         return which, [policy(node.state) for policy in policies]
 
-    return _values(game, rows, (len(sets[0]), len(sets[1])))
+    return _values(game, rows, (len(sets[0]), len(sets[1])), player)
 
 
 def own_utilities(
@@ -219,9 +220,7 @@ def own_utilities(
 ) -> np.ndarray:
     """Return a player's utility of each of its sets, if the opponent memorizes nothing."""
     nothing = [frozenset[str]()]
-    return _own(
-        game, player, utilities(game, (sets, nothing) if player == 0 else (nothing, sets), pre, sigma)
-    )
+    return utilities(game, (sets, nothing) if player == 0 else (nothing, sets), pre, sigma, player).ravel()
 
 
 def expected_utility(
@@ -283,9 +282,9 @@ def all_choices(game: pyspiel.Game, player: int, given: Any, most: float = math.
 
 
 def utilities_of_choices(
-    game: pyspiel.Game, choices: tuple[Sequence[Choices], Sequence[Choices]], sigma: Any
+    game: pyspiel.Game, choices: tuple[Sequence[Choices], Sequence[Choices]], sigma: Any, player: int = 0
 ) -> np.ndarray:
-    """u for player 0 of all pairs of choices, shape (choices of 0, choices of 1); one walk plays all out."""
+    """u for a player of all pairs of choices, shape (choices of 0, choices of 1); one walk plays all out."""
     memorized: tuple[dict[str, tuple[np.ndarray, list[Row]]], ...] = ({}, {})
     for i in (0, 1):
         for k, chosen in enumerate(choices[i]):
@@ -299,7 +298,7 @@ def utilities_of_choices(
         which, found = memorized[node.player].get(node.name, (None, []))
         return which, [sigma[node.player](node.state), *found]
 
-    return _values(game, rows, (len(choices[0]), len(choices[1])))
+    return _values(game, rows, (len(choices[0]), len(choices[1])), player)
 
 
 def own_utilities_of_choices(
@@ -308,4 +307,4 @@ def own_utilities_of_choices(
     """Return a player's utility of each of its choices, if the opponent memorizes nothing."""
     nothing: list[Choices] = [{}]
     pair = (choices, nothing) if player == 0 else (nothing, choices)
-    return _own(game, player, utilities_of_choices(game, pair, sigma))
+    return utilities_of_choices(game, pair, sigma, player).ravel()

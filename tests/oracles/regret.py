@@ -1,20 +1,23 @@
-"""Predictive regret minimization as its papers write it."""
+"""Regret minimization as its papers write it."""
 
 import collections
 
 import numpy as np
 
 
-class PlainPredictive:
-    """PDCFR+ and PCFR+ by recursion over the states of a game; plans are sums over own reaches.
+class PlainRegrets:
+    """All variants by recursion over the states of a game; plans are sums over own reaches.
 
-    R^t = max(R^(t-1) d(t-1) + r^t, 0), the next strategy is proportional to max(R^t d(t) + r^t, 0), and
-    X^t = X^(t-1) ((t-1) / t)^g + x^t. PDCFR+ has d(t) = t^2.3 / (t^2.3 + 1) and g = 5, PCFR+ 1 and 2.
+    R^t = max(d(R^(t-1)) + r^t, floor), the next strategy is proportional to max(d(R^t) + r^t, 0), without r^t
+    where nothing is predicted, and X^t = X^(t-1) ((t-1) / t)^g + x^t. d multiplies what is positive with
+    t^a / (t^a + 1), or 1; DCFR alone keeps what is negative, half of it.
     """
 
-    def __init__(self, game, key=lambda state: state.information_state_string(), discounted=True):
-        self.key, self.power = key, 5 if discounted else 2
-        self.discount = (lambda t: t**2.3 / (t**2.3 + 1.0)) if discounted else (lambda t: 1.0)
+    def __init__(self, game, variant, key=lambda state: state.information_state_string()):
+        self.key, self.predicts = key, variant.startswith("p")
+        self.power = {"cfr": 0, "cfr+": 1, "dcfr": 2, "pcfr+": 2, "pdcfr+": 5}[variant]
+        self.alpha = {"dcfr": 1.5, "pdcfr+": 2.3}.get(variant)
+        self.floor, self.half = (0.0 if variant[-1] == "+" else -np.inf), 0.5 if variant == "dcfr" else 1.0
         self.count = {}  # actions of each information state
         self.root = self._node(game.new_initial_state())
         self.strategy = {k: np.full(n, 1.0 / n) for k, n in self.count.items()}
@@ -39,33 +42,33 @@ class PlainPredictive:
         if isinstance(node, float):
             return node if player == 0 else -node
         mover, infoset, odds, children = node
-        if mover != player:
-            odds = self.strategy[infoset] if odds is None else odds
-            return sum(
-                p * self._values(c, player, own, others * p, gain, reach)
-                for c, p in zip(children, odds, strict=True)
-            )
-        mix = self.strategy[infoset]
+        row = self.strategy[infoset] if odds is None else odds
+        mine = mover == player
         below = np.array(
             [
-                self._values(c, player, own * p, others, gain, reach)
-                for c, p in zip(children, mix, strict=True)
+                self._values(c, player, own * p if mine else own, others if mine else others * p, gain, reach)
+                for c, p in zip(children, row, strict=True)
             ]
         )
-        gain[infoset] = gain[infoset] + others * (below - mix @ below)
-        reach[infoset] = own
-        return mix @ below
+        if mine:
+            gain[infoset] = gain[infoset] + others * (below - row @ below)
+            reach[infoset] = own
+        return row @ below
+
+    def _kept(self, regret, t):
+        discount = 1.0 if self.alpha is None else t**self.alpha / (t**self.alpha + 1.0)
+        return regret * np.where(regret > 0.0, discount, self.half)
 
     def iterate(self):
         self.t += 1
-        t, before = self.t, self.discount(self.t - 1)
+        t = self.t
         for player in (0, 1):
             gain, reach = collections.defaultdict(float), {}
             self._values(self.root, player, 1.0, 1.0, gain, reach)
             for k, r in gain.items():
-                self.regret[k] = np.maximum(self.regret[k] * before + r, 0.0)
+                self.regret[k] = np.maximum(self._kept(self.regret[k], t - 1) + r, self.floor)
                 self.plan[k] = self.plan[k] * ((t - 1) / t) ** self.power + reach[k] * self.strategy[k]
-                wish = np.maximum(self.regret[k] * self.discount(t) + r, 0.0)
+                wish = np.maximum(self._kept(self.regret[k], t) + self.predicts * r, 0.0)
                 self.strategy[k] = wish / wish.sum() if wish.any() else np.full(len(wish), 1.0 / len(wish))
 
     def average(self, infoset):

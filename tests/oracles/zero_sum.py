@@ -94,13 +94,6 @@ class _MatrixState(pyspiel.State):
         return str(self.played)
 
 
-def random_game(seed: int) -> pyspiel.Game:
-    """Of imperfect information, or perfect and of constant sum."""
-    if seed % 4 == 3:
-        return random_tree(seed, depth=4, actions=3, chance=0.3)
-    return random_efg(seed, depth=3 + seed % 4, actions=2 + seed % 2)
-
-
 def is_perfect(game: pyspiel.Game) -> bool:
     """Return whether a game has perfect information."""
     return bool(game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION)

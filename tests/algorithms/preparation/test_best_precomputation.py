@@ -1,6 +1,7 @@
 """Every solver of one player's preparation against all sets, played out on OpenSpiel's states."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pyspiel
@@ -19,7 +20,7 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.oracles import books
-from tests.oracles.games import policy_pairs, random_tree, sides, uniform
+from tests.oracles.games import policy_pairs, random_efg, random_tree, sides, uniform
 from tests.oracles.meta_games import menu_tree
 from tests.oracles.preparation import (
     NEAR,
@@ -38,19 +39,23 @@ _PENALTIES = st.sampled_from((0.003, 0.03, 0.1, 0.3))
 _CUTS = st.sampled_from(
     (
         {"truncate": "none"},
-        {"truncate": "none", "rival": 0.01},
         {"truncate": "reach"},
-        {"truncate": "reach", "rival": 0.01},
         {"truncate": "reach", "stop_value": "evaluate"},
+        {"truncate": "reach", "rival": 0.01},
     )
 )
 
 
 @examples(400)
-@given(preparations(), _PENALTIES, _CUTS)
+@given(preparations() | preparations("imperfect", general=True), _PENALTIES, _CUTS)
 def test_algorithm_1_finds_the_best_set_on_trees_that_are_cut(setting, penalty, options):
-    """Lemma 3: at the penalty that a tree was expanded for, and above; whatever the opponent pays."""
+    """Lemma 3: at the penalty that a tree was expanded for, and above; whatever the opponent pays.
+
+    In games of general sum, preparing is for the own utility.
+    """
     found, player = setting.sets(), setting.player
+    if setting.game.utility_sum() is None:
+        options = options | {"rival": math.inf}
     tree = setting.tree(penalty, **options)
     tree.check()
     best = best_precomputation(tree, player)
@@ -153,8 +158,10 @@ def test_sampled_leaves_lose_at_most_epsilon():
 def test_evaluated_trees_know_one_player_and_no_strategies(call):
     game, policies, options = random_tree(1), policy_pairs(1), {"stop_value": "evaluate"}
     evaluated = one_sided(game, 0, *policies, 0.1, truncate="values", **options)
-    with pytest.raises(ValueError, match="expected the tree's precomputing player, 0"):
-        call(evaluated, 1)
+    general = one_sided(random_efg(1, general=True), 0, *policy_pairs(1, by="infoset"), 0.1)
+    for tree in (evaluated, general):
+        with pytest.raises(ValueError, match="expected the tree's precomputing player, 0"):
+            call(tree, 1)
     rival = MetaStrategy.of_set(one_sided(game, 0, *policies, 0.1), 1, [])
     with pytest.raises(ValueError, match=rf'{call.__name__}\(\): .* with stop_value="backup"'):
         call(evaluated, 0, opponent=rival)

@@ -1,28 +1,45 @@
-"""Best responses and NashConv beside OpenSpiel's, for every kind of policy; tables and their files."""
+"""Best responses and NashConv beside OpenSpiel's, for all kinds of policies and sums; tables and files."""
 
+import dataclasses
+import json
+import math
 import pickle
 
 import numpy as np
 import pyspiel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import cfr, exploitability
 
-from precomp_games import HistoryTree
-from precomp_games.algorithms import best_response, load_policy, nash_conv, save_policy, solve
-from tests.oracles.games import random_policy
-from tests.oracles.zero_sum import (
-    SMALL,
-    MatrixGame,
-    best_response_value,
-    constant_sum,
-    game_of,
-    nash_conv_of,
-    random_game,
-    recursion,
+from precomp_games import HistoryTree, MetaPrecomputationGame, RolloutValues, to_efg
+from precomp_games._support.files import read_archive, write_archive
+from precomp_games.algorithms import (
+    best_precomputation,
+    best_response,
+    load_policy,
+    meta_equilibrium,
+    meta_exploitability,
+    nash_conv,
+    save_policy,
+    solve,
 )
-
-_CASES = 80
+from tests.oracles import books
+from tests.oracles.games import (
+    SEEDS,
+    SUPPORTS,
+    expand,
+    games,
+    named_by,
+    policy_pairs,
+    random_efg,
+    random_policy,
+    sides,
+    uniform,
+)
+from tests.oracles.zero_sum import SMALL, MatrixGame, best_response_value, constant_sum, game_of
+from tests.properties import examples
 
 
 class _Batches:
@@ -37,30 +54,20 @@ class _Batches:
         return [self.ask(state) for state in states]
 
 
-class _AsPolicy(openspiel_policy.Policy):
-    def __init__(self, game, ask) -> None:
-        super().__init__(game, [0, 1])
-        self._ask = ask
-
-    def action_probabilities(self, state, player_id=None):
-        return {a: self._ask(state).get(a, 0.0) for a in state.legal_actions()}
-
-
-def test_random_policies(cases):
-    for seed in range(cases(_CASES)):
-        game = random_game(seed)
-        named = game.get_type().provides_information_state_string
-        ask = random_policy(seed, "partial", "infoset" if named else "history")
-        policy, tree = _AsPolicy(game, ask), HistoryTree.of_game(game)
-        spread = game.max_utility() - game.min_utility()
-        assert nash_conv(tree, ask) == pytest.approx(nash_conv_of(game, policy), abs=1e-12 * spread)
-        for player in (0, 1):
-            found = best_response(tree, policy, player)
-            theirs = best_response_value(game, policy, player)
-            assert found.value == pytest.approx(theirs, abs=1e-12 * spread)
-            value = recursion(game.new_initial_state(), found.policy(), ())
-            own = value if player == 0 else (game.utility_sum() or 0.0) - value
-            assert own == pytest.approx(found.value, abs=1e-12 * spread)
+@examples(400)
+@given(games() | games("imperfect", general=True), SEEDS, st.sampled_from(SUPPORTS))
+def test_responses_and_nash_conv_are_openspiels(game, seed, support):
+    """Of general sum as well."""
+    ask, start = random_policy(seed, support, named_by(game)), game.new_initial_state()
+    policy, tree, near = books.AsPolicy(game, ask), HistoryTree.of_game(game), {"abs": 1e-11}
+    best = [best_response_value(game, policy, player) for player in (0, 1)]
+    gains = [best[i] - books.play_value(start, (ask, ask), i) for i in (0, 1)]
+    assert nash_conv(tree, ask) == pytest.approx(sum(gains), **near)
+    for player in (0, 1):
+        found = best_response(tree, ask, player)
+        assert found.value == pytest.approx(best[player], **near)
+        answer = found.policy().action_probabilities
+        assert books.play_value(start, (answer, answer), player) == pytest.approx(best[player], **near)
 
 
 def test_every_kind_of_policy_is_asked_once():
@@ -115,7 +122,7 @@ def test_where_chance_never_goes_all_actions_are_alike(tmp_path):
     assert nash_conv(game, load_policy(tmp_path / "policy.npz", game)) <= 1e-12
 
 
-def test_players_whose_information_states_have_one_name_are_told_apart(tmp_path):
+def test_players_whose_information_states_have_one_name_are_kept_apart(tmp_path):
     """OpenSpiel's own tables would give both the row of one."""
     game = MatrixGame([[(1, -1), (-1, 1)], [(-1, 1), (1, -1)]], name="nothing")
     found = solve(game)
@@ -132,32 +139,140 @@ def test_players_whose_information_states_have_one_name_are_told_apart(tmp_path)
     assert loaded.states_per_player == [["player 0: nothing"], ["player 1: nothing"]]
 
 
-def test_wrong_policies_and_files(tmp_path):
-    tree = HistoryTree.of_game(pyspiel.load_game("kuhn_poker"))
-    with pytest.raises(ValueError, match=r"nash_conv\(\): expected the probabilities of policy to sum to 1"):
-        nash_conv(tree, lambda state: {0: 0.7})
-    with pytest.raises(ValueError, match="to know information state"):
-        nash_conv(tree, openspiel_policy.TabularPolicy(pyspiel.load_game("leduc_poker")))
-    with pytest.raises(ValueError, match="to know information state"):
-        nash_conv(tree, pyspiel.TabularPolicy({"0": [(0, 1.0)]}))
-    table = openspiel_policy.TabularPolicy(pyspiel.load_game("kuhn_poker"))
-    table.action_probability_array[3] = [0.7, 0.7]
-    with pytest.raises(ValueError, match="a distribution over legal actions"):
-        nash_conv(tree, table)
-    table.action_probability_array[3] = [1.5, -0.5]
-    with pytest.raises(ValueError, match=r"at '1pb', got \[1\.5, -0\.5\]"):
-        nash_conv(tree, table)
+_TABLE = openspiel_policy.TabularPolicy(pyspiel.load_game("kuhn_poker"))
+
+
+def _changed(*rows):
+    """Return a table with other rows at its fourth information state."""
+    table = _TABLE.__copy__()
+    table.action_probability_array[3] = rows
+    return table
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (lambda state: {0: 0.7}, r"nash_conv\(\): expected the probabilities of policy to sum to 1"),
+        (openspiel_policy.TabularPolicy(pyspiel.load_game("leduc_poker")), "to know information state"),
+        (pyspiel.TabularPolicy({"0": [(0, 1.0)]}), "to know information state"),
+        (_changed(0.7, 0.7), "a distribution over legal actions"),
+        (_changed(1.5, -0.5), r"at '1pb', got \[1\.5, -0\.5\]"),
+    ],
+)
+def test_wrong_policies(policy, words):
+    with pytest.raises(ValueError, match=words):
+        nash_conv("kuhn_poker", policy)
+
+
+def test_wrong_files_of_policies(tmp_path):
     with pytest.raises(ValueError, match="expected policy"):
         save_policy(lambda state: {}, tmp_path / "policy.npz")
-    path = tmp_path / "policy.npz"
-    save_policy(solve(tree).policy(), path)
+    path, game = tmp_path / "policy.npz", pyspiel.load_game("kuhn_poker")
+    save_policy(solve(game).policy(), path)
     with pytest.raises(ValueError, match="expected a policy of leduc_poker"):
         load_policy(path, pyspiel.load_game("leduc_poker"))
     data = path.read_bytes()
+    head, arrays = read_archive(path, ("start", "action", "probability"))
+    head = json.loads(json.dumps(head))
+    wraps = np.array([0, 2**63 - 1, -2, *range(5, 24, 2), 24])[: len(arrays["start"])]
+    for name, value in (
+        ("start", wraps),
+        ("start", arrays["start"][::-1].copy()),
+        ("action", arrays["action"] + 10**6),
+        ("probability", arrays["probability"] * np.nan),
+    ):
+        write_archive(path, head, arrays | {name: value.astype(arrays[name].dtype)})
+        with pytest.raises(ValueError, match=r"a file written by save_policy|expected actions below"):
+            load_policy(path)
+    write_archive(path, head | {"game": "leduc_poker(players=3)"}, arrays)
+    with pytest.raises(ValueError, match="expected game, since that of the file does not serve"):
+        load_policy(path)
     for cut in (0, 10, len(data) // 2, len(data) - 1):
         path.write_bytes(data[:cut])
         with pytest.raises(ValueError, match=r"expected a file written by save_policy\(\)"):
             load_policy(path)
-    tree.save(path)
+    HistoryTree.of_game(game).save(path)
     with pytest.raises(ValueError, match=r"expected a file written by save_policy\(\)"):
         load_policy(path)
+
+
+# -- games of general sum --------------------------------------------------------------------------
+
+
+@examples(160)
+@given(
+    games("imperfect", general=True) | games("imperfect", general=True, lottery=True),
+    SEEDS,
+)
+def test_gambits_format_and_files_keep_games_of_general_sum(tmp_path_factory, game, seed):
+    tree, ask = HistoryTree.of_game(game), random_policy(seed, "full", "infoset")
+    again = HistoryTree.of_game(pyspiel.load_efg_game(to_efg(tree)))
+    for name in ("parent", "player", "infoset", "value", "value_1"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(tree, name))
+    np.testing.assert_allclose(again.sigma, tree.sigma, rtol=1e-15)  # what is written sums to 1 exactly
+    path = tmp_path_factory.mktemp("trees") / "tree.npz"
+    tree.save(path)
+    loaded = HistoryTree.load(path)
+    assert loaded.fingerprint == tree.fingerprint
+    assert nash_conv(loaded.with_game(game), ask) == nash_conv(tree, ask)
+
+
+def _general(seed):
+    return random_efg(seed, depth=3 + seed % 3, actions=2 + seed % 2, lottery=seed % 5 == 4, general=True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_gambit_reads_them(seed, tmp_path):
+    gambit = pytest.importorskip("pygambit")
+    (tmp_path / "game.efg").write_text(to_efg(_general(seed)))
+    game = gambit.read_efg(str(tmp_path / "game.efg"))
+    assert game.is_perfect_recall and not game.is_const_sum
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_other_leaf_values_are_the_own_utility_as_well(player):
+    game, (pre, sigma) = _general(6), policy_pairs(6, "partial", "infoset")
+    start, most = game.new_initial_state(), game.max_utility()
+    penalties = sides(player, 100.0, math.inf)
+    expected = books.play_value(start, sigma, player)
+    for leaf_value, slack in (("exact", 1e-12), (RolloutValues(games=20_000), 0.1), (lambda s: most, 0.0)):
+        tree = expand(game, pre, sigma, penalties, leaf_value=leaf_value)
+        wanted = expected if slack else most
+        assert best_precomputation(tree, player).value == pytest.approx(wanted, abs=slack)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda alone, _: solve(alone.game),
+        lambda alone, _: solve(alone),
+        lambda alone, _: meta_equilibrium(alone),
+        lambda _, prepared: meta_equilibrium(prepared),
+        lambda _, prepared: meta_exploitability(prepared, ()),
+        lambda _, prepared: MetaPrecomputationGame(prepared),
+        lambda _, prepared: to_efg(prepared),
+    ],
+)
+def test_what_needs_a_constant_sum_says_what_does_not(call):
+    game, (pre, sigma) = _general(2), policy_pairs(2, "full", "infoset")
+    words = "a zero-sum or constant-sum game, got .*; those of any sum are for best_response"
+    with pytest.raises(ValueError, match=words):
+        call(HistoryTree.of_game(game), expand(game, pre, sigma, (0.1, math.inf)))
+
+
+def test_damaged_files_and_other_games():
+    tree = HistoryTree.of_game(_general(1))
+    for name, value in (("value_1", np.full_like(tree.value, np.nan)), ("value_of", 1), ("value_of", 2)):
+        with pytest.raises(ValueError, match=name):
+            dataclasses.replace(tree, **{name: value}).check()
+    with pytest.raises(ValueError, match="is not the same there"):
+        tree.with_game(random_efg(1, depth=4, actions=3))
+    assert tree.with_game(_general(1)).same_as(tree)
+
+
+@pytest.mark.parametrize(("name", "most"), [("matrix_pd", 10.0), ("tiny_hanabi", 10.0), ("matrix_bos", 3.0)])
+def test_openspiels_own_games_of_general_sum(name, most):
+    game = game_of(name)
+    policy = books.AsPolicy(game, uniform)
+    assert nash_conv(name, uniform) == pytest.approx(exploitability.nash_conv(game, policy), abs=1e-12)
+    assert 0.0 < best_response(name, uniform, 1).value <= most

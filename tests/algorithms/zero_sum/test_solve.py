@@ -1,48 +1,210 @@
-"""Equilibria of games alone: OpenSpiel's values, its NashConv, and its iterates."""
+"""Equilibria of games alone, and of all of their proper subgames: OpenSpiel's values and its NashConv."""
+
+import dataclasses
+import math
 
 import numpy as np
 import pyspiel
 import pytest
-from open_spiel.python.algorithms import cfr, discounted_cfr
+from hypothesis import given
+from hypothesis import strategies as st
 
-from precomp_games import HistoryTree, MetaPrecomputationGame
-from precomp_games.algorithms import best_precomputation, meta_equilibrium, nash_conv, solve
+from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
+from precomp_games.algorithms import (
+    best_precomputation,
+    best_response,
+    memory_frontier,
+    meta_equilibrium,
+    nash_conv,
+    restricted_nash,
+    solve,
+)
 from precomp_games.algorithms.programs import LinearProgramError
-from precomp_games.algorithms.zero_sum import double_oracle
-from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS, RegretMinimization
+from precomp_games.algorithms.zero_sum import double_oracle, refinement
+from precomp_games.algorithms.zero_sum.refinement import certified
+from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from precomp_games.algorithms.zero_sum.solve import METHODS
-from tests.oracles.regret import PlainPredictive
+from tests.oracles.games import SEEDS, EfgText, games, random_efg, uniform
 from tests.oracles.zero_sum import (
     SMALL,
+    MatrixGame,
     constant_sum,
     game_of,
+    is_perfect,
     nash_conv_of,
-    random_game,
+    subgames,
     value_of,
 )
+from tests.properties import examples
 
-_CASES = 200
-_SOLVERS = {"cfr": cfr.CFRSolver, "cfr+": cfr.CFRPlusSolver, "dcfr": discounted_cfr.DCFRSolver}
+_KUHN = HistoryTree.of_game(pyspiel.load_game("kuhn_poker"))
+_NOTHING = 1e-12  # of the range of utilities
 
 
-def _check_exact(game: pyspiel.Game, value: float) -> None:
-    found = solve(game)
+def _check(game, refined=True):
+    """A solution has OpenSpiel's NashConv; refined, it is an equilibrium of every proper subgame."""
+    plain, spread = solve(game), game.max_utility() - game.min_utility()
+    assert plain.converged and plain.nash_conv <= _NOTHING * spread
+    theirs = nash_conv_of(game, plain.policy())
+    assert theirs == pytest.approx(plain.nash_conv, abs=_NOTHING * spread)
+    if not refined:
+        return plain
+    found, starts = solve(game, refine=True), subgames(game)
+    assert found.value == pytest.approx(plain.value, abs=_NOTHING * spread)
+    assert found.converged and found.nash_conv <= _NOTHING * spread
+    assert plain.refinement is None and found.refinement.subgames == len(starts)
+    gap, before = (
+        max(nash_conv_of(game, each.policy(), start) for start in starts) for each in (found, plain)
+    )
+    assert gap <= _NOTHING * spread and found.refinement.gap <= _NOTHING * spread
+    measured = certified(plain.tree, plain.strategies).gap
+    assert measured == pytest.approx(before, abs=_NOTHING * spread)
+    if is_perfect(game):
+        assert found.method == "backward induction"
+        assert found.refinement.subgames == (found.tree.num_children > 0).sum()
+    return found
+
+
+def _check_value(game, refined=True):
     spread = game.max_utility() - game.min_utility()
-    assert found.value == pytest.approx(value, abs=1e-9 * spread)
-    assert found.converged and found.nash_conv <= 1e-12 * spread
-    theirs = nash_conv_of(game, found.policy())
-    assert theirs == pytest.approx(found.nash_conv, abs=1e-12 * spread)
+    assert _check(game, refined).value == pytest.approx(value_of(game), abs=1e-9 * spread)
 
 
-def test_exact_on_random_games(cases):
-    for seed in range(cases(_CASES)):
-        game = random_game(seed)
-        _check_exact(game, value_of(game))
+@examples(240)
+@given(games(depth=5))
+def test_random_games(game):
+    _check_value(game)
+
+
+@examples(160)
+@given(
+    st.builds(
+        random_efg,
+        seed=SEEDS,
+        depth=st.integers(4, 5),
+        shown=st.sampled_from((0.2, 0.35, 0.5)),
+        scale=st.sampled_from((1.0, 1e6, 1e-6)),
+    )
+)
+def test_random_games_with_subgames_in_any_units(game):
+    _check_value(game)
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_exact_on_games_of_openspiel(name):
-    _check_exact(game_of(name), value_of(game_of(name)))
+def test_games_of_openspiel(name):
+    _check_value(game_of(name), refined=name != "leduc_poker")
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("kuhn_poker", 1),
+        ("leduc_poker", 1),
+        ("matrix_rps", 1),
+        ("goofspiel(num_cards=4,imp_info=True)", 501),
+        ("oshi_zumo(coins=3,size=1,horizon=3)", 113),
+    ],
+)
+def test_how_many_subgames_there_are(name, count):
+    tree = HistoryTree.of_game(game_of(name))
+    found = solve(tree, refine=True)
+    assert found.refinement.subgames == count
+    assert found.refinement.gap <= _NOTHING * tree.utility_range
+    if count > 1:  # which refine=True is for
+        assert certified(tree, solve(tree).strategies).gap > 0.5 * tree.utility_range
+
+
+def _game(*nodes):
+    """Return a game node by node: (player, information state, actions), chance's odds, or a utility."""
+    text = EfgText()
+    for node in nodes:
+        if isinstance(node, dict):
+            text.chance(node)
+        elif isinstance(node, tuple):
+            text.move(*node)
+        else:
+            text.leaf(node)
+    return text.game()
+
+
+def _rows(found):
+    """Return the probabilities at each information state, by number in order of appearance."""
+    tree, played = found.tree, np.add(*(s.memorize for s in found.strategies))
+    return {
+        k: played[tree.first_entry[k] : tree.first_entry[k + 1]].tolist() for k in range(tree.num_infosets)
+    }
+
+
+@pytest.mark.parametrize(
+    ("owner", "payoffs", "odds"),
+    [
+        (1, (1, -1, -1, 1), (1 / 2, 1 / 2)),
+        (2, (3, -1, -1, 1), (1 / 3, 2 / 3)),
+        (1, (0, -9, -1, 0), (1 / 10, 9 / 10)),
+    ],
+)
+def test_moves_at_once_that_nobody_comes_to(owner, payoffs, odds):
+    """A player leaves rather than play a game of which it hopes for less; that game is played well anyway."""
+    up, left = (1, owner % 2 + 1 if owner == 1 else 1, "ud"), (2, 1 if owner == 1 else 2, "lr")
+    found = _check(
+        _game((owner, 1, "lp"), 2 if owner == 1 else -5, up, left, *payoffs[:2], left, *payoffs[2:])
+    )
+    assert found.refinement.subgames == 2
+    rows = _rows(found)
+    assert rows[0] == [1.0, 0.0] and rows[1] == pytest.approx(odds, abs=1e-12)
+
+
+def test_a_subgame_that_begins_with_chance():
+    """Miltersen and Sorensen 2010: of 52 cards one is the ace. Player 1 may let player 2 guess, for 1000."""
+    guess = (2, 1, ["ace", "other"])
+    cards = {"ace": "1/52", "other": "51/52"}
+    found = _check(_game((1, 1, ["no", "offer"]), 0, cards, guess, -1000, 0, guess, 0, -1000))
+    assert found.refinement.subgames == 2
+    assert found.value == 0.0 and _rows(found) == {0: [1.0, 0.0], 1: [0.0, 1.0]}
+
+
+def test_an_information_state_that_leaves_a_subgame_ends_it():
+    """Player 2 does not see which way was taken: neither is a game by itself. Below the second one is."""
+    blind = (2, 1, "xy")
+    found = _check(
+        _game((1, 1, "lr"), (1, 2, "ud"), blind, 1, 0, blind, 1, 0, blind, 0, (2, 2, ["good", "bad"]), -3, 5)
+    )
+    assert found.refinement.subgames == 2
+    assert _rows(found)[3] == [1.0, 0.0]
+
+
+def test_subgames_in_subgames_of_chance_and_of_one_player():
+    on = (2, 1, ["end", "on"])  # which is reported
+    lottery = {"win": "1/2", "lose": "1/2"}  # nobody moves here
+    better = (1, 2, ["worse", "better"])
+    found = _check(
+        _game((1, 1, ["out", "in"]), 9, {"a": "1/4", "b": "3/4"}, on, -1, better, 1, 2, lottery, 4, -4)
+    )
+    assert found.refinement.subgames == 5
+    assert _rows(found) == {0: [1.0, 0.0], 1: [1.0, 0.0], 2: [0.0, 1.0]}
+    assert _check(constant_sum()).value > 0.0
+    nothing = _game((1, 1, "a"), (2, 1, "cd"), 0, (1, 2, ["only"]), 0)  # at stake, and some have no choice
+    assert _check(nothing).refinement.gap == 0.0
+
+
+def test_what_cannot_be_refined(monkeypatch):
+    with pytest.raises(ValueError, match=r'solve\(\): expected method="exact" with refine=True, got \'cfr\''):
+        solve("kuhn_poker", method="cfr", refine=True)
+
+    def fails(*_):
+        raise LinearProgramError("Unknown")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(refinement, "equilibrium_plans", fails)
+        with pytest.raises(ValueError, match="expected a game that HiGHS can solve with refine=True"):
+            solve("kuhn_poker", refine=True)
+    monkeypatch.setattr("precomp_games.algorithms.zero_sum.solve.MOST_OF_GAME", 20)
+    with pytest.raises(ValueError, match="expected a game of at most 20 actions with refine=True, got 24"):
+        solve("kuhn_poker", refine=True)
+
+
+# -- methods, results and refusals -----------------------------------------------------------------
 
 
 def test_constant_sums_single_actions_and_what_never_comes():
@@ -54,51 +216,14 @@ def test_constant_sums_single_actions_and_what_never_comes():
     assert solve(game).value == pytest.approx(value_of(constant_sum(0.0)) + 5.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("variant", list(_SOLVERS))
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "dark_hex(board_size=2)", "random"])
-def test_iterates_are_openspiels(variant, name):
-    game = random_game(2) if name == "random" else game_of(name)
-    tree, theirs = HistoryTree.of_game(game), _SOLVERS[variant](game)
-    ours = RegretMinimization(tree, variant, check_every=1)
-    for _ in range(3 if name == "leduc_poker" else 12):
-        theirs.evaluate_and_update_policy()
-        ours.advance(1)
-        average = theirs.average_policy()
-        strategies = ours.strategies()
-        for e in range(tree.num_entries):
-            row = average.policy_for_key(tree.key(int(tree.entry_infoset[e])))
-            (action,) = tree.memorized_row(e)
-            assert strategies[tree.entry_player[e]].memorize[e] == pytest.approx(row[action], abs=1e-10)
-
-
-@pytest.mark.parametrize(("variant", "discounted"), [("pcfr+", False), ("pdcfr+", True)])
-@pytest.mark.parametrize("name", ["kuhn_poker", "dark_hex(board_size=2)", "random"])
-def test_predictive_iterates_are_the_papers(variant, discounted, name):
-    game = random_game(2) if name == "random" else game_of(name)
-    tree, theirs = HistoryTree.of_game(game), PlainPredictive(game, discounted=discounted)
-    ours = RegretMinimization(tree, variant, check_every=1)
-    for _ in range(20):
-        theirs.iterate()
-        ours.advance(1)
-        current = np.empty(tree.num_entries)
-        current[ours.decisions.tree_entry] = ours.state.current
-        for infoset in range(tree.num_infosets):
-            entries = slice(tree.first_entry[infoset], tree.first_entry[infoset + 1])
-            name_of = tree.key(infoset)
-            np.testing.assert_allclose(current[entries], theirs.strategy[name_of], atol=1e-10)
-            plan = ours.strategies()[tree.infoset_player[infoset]].realization_plan()[entries]
-            np.testing.assert_allclose(plan, theirs.average(name_of), atol=1e-10)
-
-
 def test_every_variant_comes_near_and_says_how():
     for method in CFR_VARIANTS:
         found = solve("kuhn_poker", method=method, target_nash_conv=2e-3)
         assert found.converged and found.nash_conv <= 2e-3 and found.method == method
         assert found.iterations == found.trace[-1][0]
         assert found.value == pytest.approx(-1 / 18, abs=2e-3)
-    assert (
-        solve("leduc_poker", method="cfr", iterations=10**6, seconds=0.05, check_every=5).iterations < 10**6
-    )
+    found = solve("leduc_poker", method="cfr", iterations=10**6, seconds=0.05, check_every=5)
+    assert found.iterations < 10**6
 
 
 def test_what_the_result_gives(tmp_path):
@@ -140,29 +265,82 @@ def test_battleship_whose_program_is_degenerate():
     assert found.converged and found.value == pytest.approx(1 / 12) and found.method == "linear program"
 
 
-def test_what_a_game_alone_is_not():
-    tree = HistoryTree.of_game(pyspiel.load_game("kuhn_poker"))
-    with pytest.raises(ValueError, match="expected a tree with policies that are computed during play"):
-        best_precomputation(tree, 0)
-    with pytest.raises(ValueError, match="expected a tree"):
-        MetaPrecomputationGame(tree)
-    with pytest.raises(ValueError, match=r"did you mean kuhn_poker"):
-        solve("kuhn_pokr")
-    with pytest.raises(ValueError, match=r"solve\(\): expected a pyspiel.Game, got 5"):
-        solve(5)
-    with pytest.raises(ValueError, match="expected a two-player game"):
-        solve("kuhn_poker(players=3)")
-    with pytest.raises(ValueError, match='expected no iterations with method="exact"'):
-        solve("kuhn_poker", iterations=5)
-    with pytest.raises(ValueError, match="perfect recall"):
-        solve("liars_dice_ir(dice_sides=3)")
-
-
 def test_penalties_are_no_price_of_the_game_alone():
     """The lemma: at next to no price, with a menu of all actions, the meta-game is the game."""
-    from precomp_games import Menu
-    from tests.oracles.games import uniform
-
     game = pyspiel.load_game("kuhn_poker")
     prepared = HistoryTree.from_game(game, sigma_pre=Menu.of_actions(), sigma=uniform, penalties=1e-9)
     assert meta_equilibrium(prepared).value == pytest.approx(solve(game).value, abs=1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("nodes", "value"), [((1,), 1.0), (({"a": "0.25", "b": "0.75"}, 4, -4), -2.0)])
+def test_where_nobody_moves(nodes, value, method):
+    game = _game(*nodes)
+    found = solve(game, method=method)
+    assert found.value == value and found.nash_conv == 0.0 and not found.policy().state_lookup
+    assert nash_conv(game, uniform) == 0.0 and best_response(game, uniform, 1).value == -value
+    assert solve(pyspiel.load_efg_game(to_efg(game))).value == value
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_where_one_player_never_moves(method):
+    game = _game((2, 1, "xyz"), 3, -1, 2)
+    assert solve(game, method=method, target_nash_conv=None).value == pytest.approx(-1.0, abs=0.02)
+
+
+def test_a_game_alone_is_its_own_meta_game():
+    assert meta_equilibrium(_KUHN).value == solve(_KUHN).value
+
+
+_FALSE = [[(3, -9), (0, 5)], [(1, 0), (2, 1)]]
+_LONG = np.stack([np.arange(33000.0), -np.arange(33000.0)], axis=-1)[:, np.newaxis]
+
+
+def _ending_in(odd):
+    return solve(MatrixGame([[(odd, -odd), (0, 0)]]))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: solve(_KUHN, seconds=1.0), 'with method="exact"'),
+        (lambda: _KUHN.with_penalties(0.5), "game alone"),
+        (lambda: restricted_nash(_KUHN, 0, model_probability=0.5), "game alone"),
+        (lambda: meta_sequence_form_lp(_KUHN), "game alone"),
+        (lambda: memory_frontier(_KUHN, 0, opponent=solve(_KUHN).strategies[1]), "game alone"),
+        (lambda: best_precomputation(_KUHN, 0), "a tree with policies that are computed during play"),
+        (lambda: MetaPrecomputationGame(_KUHN), "expected a tree"),
+        (lambda: solve("kuhn_pokr"), r"did you mean kuhn_poker"),
+        (lambda: solve(5), r"solve\(\): expected a pyspiel.Game, got 5"),
+        (lambda: solve("kuhn_poker(players=3)"), "expected a two-player game"),
+        (lambda: solve("kuhn_poker", iterations=5), 'expected no iterations with method="exact"'),
+        (lambda: solve("liars_dice_ir(dice_sides=3)"), "perfect recall"),
+        # Games whose declarations are false, and entries are int16: more of them once were taken for others.
+        (lambda: solve(MatrixGame(_FALSE)), r"add up to 0.* got 3\.0 and -9\.0 at history '0, 0'"),
+        (lambda: _ending_in(math.nan), "from -1 to 1, .* got nan and nan"),
+        (lambda: _ending_in(math.inf), "a finite range of"),
+        (lambda: solve(MatrixGame(_LONG)), "at most 32768 entries on a menu, got 33000"),
+    ],
+)
+def test_what_a_game_alone_is_not(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_crafted_trees(tmp_path):
+    tree = _KUHN
+    turns = np.flatnonzero(tree.infoset >= 0)
+    changed = {
+        "sigma_pre": tree.sigma_pre * 0.5,
+        "sigma": np.where(tree.player[tree.parent] >= 0, 0.5, tree.sigma),
+        "infoset": np.where(np.arange(tree.num_histories) == turns[0], -1, tree.infoset).astype(np.int32),
+        "action": np.where(tree.parent == turns[-1], tree.action + 1, tree.action).astype(np.int32),
+        "infoset_keys": None,
+        "utility_sum": math.nan,
+        "utility_range": math.inf,
+    }
+    for name, value in changed.items():
+        path = tmp_path / f"{name}.npz"
+        dataclasses.replace(tree, **{name: value}).save(path)
+        with pytest.raises(ValueError, match=r"expected a file written by HistoryTree\.save"):
+            HistoryTree.load(path)
