@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precomp_games import MetaPrecomputationGame, to_efg
-from precomp_games.algorithms import solve
+from precomp_games.algorithms import meta_equilibrium, solve
 from precomp_games.meta_game.gambit import _exact_probabilities
 from precomp_games.meta_game.rules import FORMS
 from tests.oracles.games import expand, penalties, settings
-from tests.oracles.meta_games import menu_tree, meta_cases
+from tests.oracles.meta_games import menu_tree
 from tests.oracles.zero_sum import SMALL, game_of
 from tests.properties import examples
 
@@ -107,8 +107,8 @@ def test_gambit_finds_the_value(source, tmp_path):
         game, shift = game_of(source), 0.0
         expected = solve(game).value
     else:
-        case = meta_cases(12)[source]
-        game, shift, expected = case.whole, case.whole.utility_sum / 2, case.value
+        game = menu_tree(("tree", "efg", "uneven")[source % 3], source)
+        shift, expected = game.utility_sum / 2, meta_equilibrium(game).value
     (tmp_path / "game.efg").write_text(to_efg(game))
     found = gambit.read_efg(str(tmp_path / "game.efg"))
     assert found.is_perfect_recall and found.is_const_sum

@@ -61,10 +61,13 @@ def matrix_value(matrix: np.ndarray) -> float:
     return float(-result.fun)
 
 
-def menu_case(
-    kind: str, seed: int, policies: bool = False
-) -> tuple[pyspiel.Game, tuple[Any, Any], tuple[Any, Any]]:
-    """(game, sigma_pre, sigma) of a random game; one player in four has a policy for its menu, or both do."""
+PENALTIES = ((0.01, 0.03), (0.05, 0.05), (0.1, 0.02))
+
+
+def menu_tree(
+    kind: str, seed: int, truncate: str = "reach", penalties: Any = None, policies: bool = False
+) -> HistoryTree:
+    """Return the tree of a random game; one player in four has a policy for its menu, or both do."""
     support, by = SUPPORTS[seed % 3], "history" if kind == "tree" else "infoset"
     if kind == "tree":
         game = random_tree(seed, depth=3 + seed % 2, actions=2 + (seed // 2) % 2)
@@ -72,28 +75,12 @@ def menu_case(
         game = random_efg(seed, depth=3, actions=2 + seed % 2)
     else:
         game = uneven_efg(seed)
-    kinds = [by, "or_nothing" if kind == "tree" and seed % 5 == 0 else by]
     given, sigma = policy_pairs(seed, support, by)
-    pre: Any = tuple(
-        given[i]
-        if policies or (seed + 3 * i) % 4 == 0
-        else random_menu(4 * seed + i, 1 + (seed + i) % 3, kinds[i])
+    pre = tuple(
+        given[i] if policies or (seed + 3 * i) % 4 == 0 else random_menu(4 * seed + i, 1 + (seed + i) % 3, by)
         for i in (0, 1)
     )
-    return game, pre, sigma
-
-
-PENALTIES = ((0.01, 0.03), (0.05, 0.05), (0.1, 0.02))
-
-
-def menu_tree(
-    kind: str, seed: int, truncate: str = "reach", penalties: Any = None, policies: bool = False
-) -> HistoryTree:
-    """Return the tree of a `menu_case`."""
-    game, pre, sigma = menu_case(kind, seed, policies)
-    return HistoryTree.from_game(
-        game, sigma_pre=pre, sigma=sigma, penalties=penalties or PENALTIES[seed % 3], truncate=truncate
-    )
+    return expand(game, pre, sigma, penalties or PENALTIES[seed % 3], truncate=truncate)
 
 
 def kuhn_tree() -> HistoryTree:
@@ -132,8 +119,6 @@ class MetaCase:
     choices: list[list[Choices]]
     sizes: list[np.ndarray]
     utilities: np.ndarray
-    seed: int = 0
-    support: str = ""  # of its policies
 
     @functools.cached_property
     def payoffs(self) -> np.ndarray:
@@ -204,29 +189,6 @@ def enumerated(
         sizes = [np.array([sum(costs[i, name] for name in c) for c in choices[i]]) for i in (0, 1)]
     matrix = utilities_of_choices(game, choices, sigma)
     return MetaCase(game, pre, sigma, penalties, weight, choices, sizes, matrix)
-
-
-@functools.cache
-def meta_case(seed: int) -> MetaCase | None:
-    """Return a random meta-game, None where too many pairs of choices would have to be tried.
-
-    Of three kinds of games, with policies, menus or weights; some players never memorize.
-    """
-    kind, given, inner = ("tree", "efg", "uneven")[seed % 3], ("policies", "menus", "weights"), seed // 3
-    what = given[seed // 9 % 3]
-    game, pre, sigma = menu_case(kind, inner, what == "policies" or (what == "weights" and seed % 2 == 0))
-    penalties = list(PENALTIES[seed // 5 % 3])
-    for i in (0, 1):
-        if (seed % 5 == 0 and seed % 2 == i) or seed % 35 == 0:
-            penalties[i] = math.inf
-    weight = weight_of(game, seed) if what == "weights" else None
-    found = enumerated(game, pre, sigma, (penalties[0], penalties[1]), weight, most=_MOST_PAIRS)
-    return found and dataclasses.replace(found, seed=seed, support=SUPPORTS[inner % 3])
-
-
-def meta_cases(count: int) -> list[MetaCase]:
-    """Return the random meta-games that are small enough, of the first `count`."""
-    return [case for seed in range(count) if (case := meta_case(seed))]
 
 
 def known_cases() -> st.SearchStrategy[MetaCase]:

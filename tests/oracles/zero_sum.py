@@ -10,7 +10,7 @@ import pyspiel
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 from open_spiel.python.algorithms import lp_solver, sequence_form_lp
 
-from tests.oracles.games import EfgText, random_efg, random_tree
+from tests.oracles.games import EfgText
 
 SMALL = (
     "kuhn_poker",

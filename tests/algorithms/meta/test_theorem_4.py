@@ -48,6 +48,7 @@ from tests.oracles.graphs import Oracle
 from tests.oracles.meta_games import enumerated
 
 _EPSILON, _DELTA = 0.03, 0.1
+_COUNT = 44  # runs: enough to show the claim at 99 % if none of them fails
 _KINDS = ("tree", "efg")
 
 
@@ -98,13 +99,13 @@ class _Run:
 
 
 @functools.cache
-def _runs(kind, games, count):
+def _runs(kind, games):
     """Algorithm 2 with seeds 0, 1, ...; K as the theorem has it, or `games`."""
     truth = _truth(kind)
     exact = truth.tree
     cut = (exact.num_children == 0) & (exact.player != TERMINAL)
     runs = []
-    for seed in range(count):
+    for seed in range(_COUNT):
         tree = truth.expand(leaf_value=RolloutValues(_EPSILON / 2, _DELTA, games=games, seed=seed))
         found = meta_equilibrium(
             tree, variant="cfr", iterations=20_000, target_nash_conv=_EPSILON / 2, check_every=20
@@ -131,37 +132,31 @@ def _most_moved(runs):
     return max(moved)
 
 
-@pytest.fixture(scope="module")
-def count(cases):
-    """Return the number of runs: 200, or enough to show the claim at 99 % if none of them fails."""
-    return max(44, cases(200))
-
-
 @pytest.mark.parametrize("kind", _KINDS)
-def test_theorem_4(kind, count):
+def test_theorem_4(kind):
     exact = _truth(kind).tree
     leaves = exact.work["leaf_evaluations"]
     assert leaves >= 4
     assert exact.num_infosets < _truth(kind).whole.num_infosets
-    runs = _runs(kind, None, count)
+    runs = _runs(kind, None)
     expected = sample_size(_EPSILON / 2, _DELTA, leaves, exact.utility_range)
     for run in runs:
         assert run.games == expected
         assert run.estimated <= _EPSILON / 2
     assert _most_moved(runs) > 0.0
     within = sum(run.error <= _EPSILON / 4 for run in runs)
-    assert within >= (1.0 - _DELTA) * count
+    assert within >= (1.0 - _DELTA) * _COUNT
     # The stronger reading too: NashConv, not only each incentive, is at most epsilon.
     failures = sum(sum(run.incentives) > _EPSILON for run in runs)
-    assert _failures(runs) <= failures <= _DELTA * count
+    assert _failures(runs) <= failures <= _DELTA * _COUNT
     # More than that many runs are: at 99 %, the probability of failing is below delta.
-    assert stats.beta.ppf(0.99, failures + 1, count - failures) <= _DELTA
+    assert stats.beta.ppf(0.99, failures + 1, _COUNT - failures) <= _DELTA
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-def test_one_game_a_leaf_is_not_enough(kind, count):
-    runs = _runs(kind, 1, count)
-    assert _failures(runs) > count / 2 > _DELTA * count
+def test_one_game_a_leaf_is_not_enough(kind):
+    runs = _runs(kind, 1)
+    assert _failures(runs) > _COUNT / 2 > _DELTA * _COUNT
     assert _most_moved(runs) > _EPSILON
 
 
