@@ -74,6 +74,22 @@ def test_traps_and_coverage_are_those_of_all_games(book, seed):
         assert all(line[:ply] in known for ply in range(len(each.history) + 1, len(line), 2))
 
 
+def test_of_a_trap_by_two_orders_of_moves_the_one_that_is_worth_more_is_listed():
+    first, second = "g1f3 g8f6 b1c3", "b1c3 g8f6 g1f3"
+    lines = [f"{line} e7e5 | f3e5" for line in (first, second)]
+    book = book_of("| g1f3 b1c3", "g1f3 g8f6 | b1c3", "b1c3 g8f6 | g1f3", *lines)
+    even = chess.engine.PovScore(chess.engine.Cp(0), chess.WHITE)
+    won = chess.engine.PovScore(chess.engine.Cp(90), chess.WHITE)
+    evaluations = {each.history: won if len(each.history) == 4 else even for each in book.positions}
+    for shares in ((0.4, 0.2), (0.2, 0.4)):
+        exits = []
+        for line, share in zip((first, second), shares, strict=True):
+            exits.append(BookExit(uci(f"{line} e7e5 f3e5 d7d6"), False, share, 0.9))
+            exits.append(BookExit(uci(f"{line} d7d5"), False, 0.5 - share, 0.5))
+        (trap,) = traps(book, exits, evaluations)
+        assert trap.probability == pytest.approx(0.8)
+
+
 def test_games_that_end_inside_the_book_have_not_left_it():
     book = book_of("| f2f3", "f2f3 e7e5 | g2g4")
     exits = [

@@ -105,18 +105,6 @@ def test_answers_that_the_pages_drill_accepts_are_legal_moves(fen, tmp_path):
     assert pairs == {(each.from_square, each.to_square) for each in board.legal_moves}
 
 
-def test_what_rests_on_guesses_stands_at_the_top(tmp_path):
-    each = with_games(small())
-    fewer = changed(each, games={uci("e2e4 c7c5"): each.made.games[uci("e2e4 c7c5")]})
-    for book, words in (
-        (each, "none of 3 positions rests on guesses"),
-        (each, "anybody with Black: 8 games, 1990 to 1999"),
-        (fewer, "1 of 3 positions rests on guesses, with 29% of what the book adds"),
-    ):
-        assert words in page_of(tmp_path / "a.html", book)
-    assert "on guesses, with" not in page_of(tmp_path / "a.html", small())
-
-
 def test_traps_are_written_beside_a_book_against_people(tmp_path):
     for name, each in (("people", against_people()), ("others", small())):
         (tmp_path / name).mkdir()

@@ -367,6 +367,8 @@ def test_games_and_plots_in_the_page(tmp_path, page, width=360):
     each = changed(with_games(small()), plots={"Memory": PLOT} | hostile_plots())
     opened(page, written(tmp_path / "a.html", each, small(chess.BLACK)), width)
     assert not page.find_element(By.ID, "games").is_displayed()
+    tiles = text(page, ".summary:not([hidden])")
+    assert "none of 3 positions rests on guesses" in tiles and "Black: 8 games, 1990 to 1999" in tiles
     press(page, Keys.ARROW_RIGHT)
     shown = page.find_elements(By.CSS_SELECTOR, "#here tr.mark")
     marks = {each.get_attribute("data-behind"): each.text for each in shown}

@@ -97,7 +97,7 @@ def exits_of(book, seed=0):
             legal = sorted(board.legal_moves, key=chess.Move.uci)
             moves = [m for m in legal if (*history, m) in known] or legal[:1]
             moves += [m for m in legal if m not in moves][:1]
-            weights = [rng.random() for _ in moves]
+            weights = [rng.random() ** 4 for _ in moves]  # some replies are rare
             row = {move: each / sum(weights) for move, each in zip(moves, weights, strict=True)}
         if not row:
             exits.append(BookExit(history, board.is_game_over(), reach, rng.random()))
