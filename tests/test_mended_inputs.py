@@ -127,7 +127,7 @@ def _long_name(folder):
 
 def _result(**change):
     (told,) = samples.results()
-    return json.dumps(told | {"exits": [told["exits"][0] | change]}).encode()
+    return json.dumps(told | change).encode()
 
 
 def _tree(**changes):
@@ -200,7 +200,12 @@ def _corpus():
     yield "drill", b"no database, but long enough " * 100, "expected path to be a file of progress"
     # A text as reach was a TypeError when the book was written.
     for change in ({"reach": "x"}, {"reach": None}, {"over": "no"}, {"promised": float("nan")}):
-        yield "result", lambda _, change=change: _result(**change), next(iter(change))
+        exits = [samples.results()[0]["exits"][0] | change]
+        yield "result", lambda _, exits=exits: _result(exits=exits), next(iter(change))
+    replies = [{"after": [], "count": 1, "games": [5]}]
+    wrong = {"utility": 2.0, "value": "x", "settings": 1, "person": {}, "budget": -1, "replies": replies}
+    for name, value in wrong.items():
+        yield "result", lambda _, told={name: value}: _result(**told), r"expected a result\.json"
     for spec in (b"s(e=m,t=\x85)", b"x" * 10_000, b"cfr(" * 3000, b"uniform(a=%s)" % (b"9" * 5000)):
         yield "policy", spec, r"make_policy\(\)"
     yield "position", b"8/" * 5000 + b" w - - 0 1", "expected fen to be a FEN"

@@ -87,9 +87,11 @@ def test_moves_are_those_of_python_chess_from_their_text(seed, plies):
         assert (found and found[1][-1]) == expected, (board.fen(), word)
 
 
-def test_a_king_in_check_along_a_file_is_not_left_there():
-    words = ["e4", "e5", "Qh5", "Nc6", "Qxe5"]
-    assert replay([*words, "d6"]) is None and replay([*words, "Be7"]) is not None
+@pytest.mark.parametrize("moves", ["e4 e5 Qh5 Nc6 Qxe5 | d6 Be7", "e4 f6 Qh5 | a6 g6"])
+def test_a_king_in_check_from_afar_is_not_left_there(moves):
+    words, _, replies = moves.partition(" | ")
+    illegal, legal = replies.split()
+    assert replay([*words.split(), illegal]) is None and replay([*words.split(), legal]) is not None
 
 
 @functools.cache
