@@ -126,6 +126,9 @@ def _of_games():
         "sigma": Arg(random_policy(2), *NO_POLICIES, [last] * 3),
         "penalties": Arg(1.0, 0.0, [0.1, math.nan], (0.1, 0.2, 0.3)),
         "with_weights.weight": np.ones(tree.num_infosets),
+        "from_game.weight": Arg(lambda state: 1.0, *answering(-1.0, "much")),
+        "from_game.position_key": Arg(str, *answering([1], 0)),
+        "max_histories": Arg(1000, 3),
         "leaf_value": Arg("exact", *NO_EVALUATIONS),
         "position_key": str,
         "max_memory": "10GB",
@@ -239,7 +242,7 @@ def _of_preparation():
         "construct.v": Arg(0.25, -1.5),
         "confirmed_precomputation.penalty": 0.05,
         "MetaGamePolicy.action_probabilities.state": _moved(meta_game.new_initial_state()),
-        "strategies_from_policy.policy": Arg(meta_policy, *NO_POLICIES),
+        "strategies_from_policy.policy": Arg(meta_policy, kuhn_table, *NO_POLICIES),
         **dict.fromkeys([f"{name}_precomputation.game" for name in perfect], Arg(game, kuhn, "kuhn_pokr")),
         **dict.fromkeys(
             [f"{name}.game" for name in alone_functions], Arg(alone, tree, "kuhn_poker(players=3)")
