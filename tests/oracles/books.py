@@ -115,6 +115,10 @@ def play_value(state: Any, policies: Sequence[Policy], player: int = 0, power: i
     return sum(p * play_value(child, policies, player, power) for p, child in below)
 
 
+Row = dict[int, float]
+"""{action: probability}"""
+Choices = dict[str, Row]
+"""Memorized rows, by information state."""
 Options = Callable[[str], list[tuple[Any, list[str]]]]
 """Options at an information state, each with the next information states after it."""
 
@@ -157,95 +161,7 @@ def all_sets(game: pyspiel.Game, player: int, most: float = math.inf) -> list[fr
     return list(prefix_closed_sets(parents)) if count_prefix_closed_sets(parents) <= most else []
 
 
-Row = dict[int, float]
-"""{action: probability}"""
-
-
-def _values(
-    game: pyspiel.Game,
-    rows: Callable[[_Node], tuple[np.ndarray | None, list[Row]]],
-    shape: tuple[int, int],
-    player: int,
-) -> np.ndarray:
-    """A player's utilities of `shape` (strategies of 0, strategies of 1).
-
-    rows(node) are what the player to move may play there, and which row of these each strategy has: int,
-    shape (strategies,), or None where all have the first one.
-    """
-
-    def value(node: _Node) -> Any:  # a number, or an array that broadcasts to `shape`
-        if node.utilities is not None:
-            return node.utilities[player]
-        which, found = (None, [dict(node.state.chance_outcomes())]) if node.player < 0 else rows(node)
-        if which is not None and (which == which[0]).all():
-            found, which = [found[which[0]]], None
-        below: dict[int, Any] = {}
-        for row in found:
-            for action, p in row.items():
-                if p > 0.0 and action not in below:
-                    below[action] = value(node.child(action))
-        mixed = [sum(p * below[action] for action, p in row.items() if p > 0.0) for row in found]
-        if which is None:
-            return mixed[0]
-        return np.choose(which.reshape((-1, 1) if node.player == 0 else (1, -1)), mixed)
-
-    return np.broadcast_to(value(_root(game)), shape)
-
-
-def utilities(
-    game: pyspiel.Game,
-    sets: tuple[Sequence[frozenset[str]], Sequence[frozenset[str]]],
-    pre: Any,
-    sigma: Any,
-    player: int = 0,
-) -> np.ndarray:
-    """u(S_0, S_1) for a player of all pairs of sets, shape (sets of 0, sets of 1); one walk plays all out."""
-    held: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
-    for i in (0, 1):
-        for k, chosen in enumerate(sets[i]):
-            for name in chosen:
-                held[i].setdefault(name, np.zeros(len(sets[i]), dtype=int))[k] = 1
-
-    def rows(node: _Node) -> tuple[np.ndarray | None, list[Row]]:
-        which, policies = held[node.player].get(node.name), [sigma[node.player]]
-        if which is not None:
-            policies.append(pre[node.player])
-        return which, [policy(node.state) for policy in policies]
-
-    return _values(game, rows, (len(sets[0]), len(sets[1])), player)
-
-
-def own_utilities(
-    game: pyspiel.Game, player: int, sets: Sequence[frozenset[str]], pre: Any, sigma: Any
-) -> np.ndarray:
-    """Return a player's utility of each of its sets, if the opponent memorizes nothing."""
-    nothing = [frozenset[str]()]
-    return utilities(game, (sets, nothing) if player == 0 else (nothing, sets), pre, sigma, player).ravel()
-
-
-def expected_utility(
-    game: pyspiel.Game, sets: tuple[frozenset[str], frozenset[str]], pre: Any, sigma: Any
-) -> float:
-    """u(S_0, S_1) for player 0."""
-    return float(utilities(game, ([sets[0]], [sets[1]]), pre, sigma)[0, 0])
-
-
-def best_set(
-    game: pyspiel.Game, player: int, penalty: float, pre: Any, sigma: Any
-) -> tuple[float, float, frozenset[str]]:
-    """Return (value, utility, set) that is best for `player`, over all prefix-closed sets."""
-    sets = list(prefix_closed_sets(predecessors(game, player)))
-    found = own_utilities(game, player, sets, pre, sigma)
-    values = found - penalty * np.array(list(map(len, sets)))
-    best = int(values.argmax())
-    return float(values[best]), float(found[best]), sets[best]
-
-
 # -- menus: which entry is memorized is a choice ------------------------------------------------------
-
-
-Choices = dict[str, Row]
-"""Memorized rows, by information state."""
 
 
 def key_of(choice: Choices) -> frozenset[tuple[str, frozenset[int]]]:
@@ -285,6 +201,7 @@ def utilities_of_choices(
     game: pyspiel.Game, choices: tuple[Sequence[Choices], Sequence[Choices]], sigma: Any, player: int = 0
 ) -> np.ndarray:
     """u for a player of all pairs of choices, shape (choices of 0, choices of 1); one walk plays all out."""
+    # Of each information state: which row each choice memorizes there, 0 for none, and these rows.
     memorized: tuple[dict[str, tuple[np.ndarray, list[Row]]], ...] = ({}, {})
     for i in (0, 1):
         for k, chosen in enumerate(choices[i]):
@@ -294,11 +211,27 @@ def utilities_of_choices(
                     found.append(row)
                 which[k] = 1 + found.index(row)
 
-    def rows(node: _Node) -> tuple[np.ndarray | None, list[Row]]:
-        which, found = memorized[node.player].get(node.name, (None, []))
-        return which, [sigma[node.player](node.state), *found]
+    def value(node: _Node) -> Any:  # a number, or an array that broadcasts to the shape
+        if node.utilities is not None:
+            return node.utilities[player]
+        if node.player < 0:
+            which, rows = None, [dict(node.state.chance_outcomes())]
+        else:
+            which, found = memorized[node.player].get(node.name, (None, []))
+            rows = [sigma[node.player](node.state), *found]
+        if which is not None and (which == which[0]).all():
+            which, rows = None, [rows[which[0]]]
+        below: dict[int, Any] = {}
+        for row in rows:
+            for action, p in row.items():
+                if p > 0.0 and action not in below:
+                    below[action] = value(node.child(action))
+        mixed = [sum(p * below[action] for action, p in row.items() if p > 0.0) for row in rows]
+        if which is None:
+            return mixed[0]
+        return np.choose(which.reshape((-1, 1) if node.player == 0 else (1, -1)), mixed)
 
-    return _values(game, rows, (len(choices[0]), len(choices[1])), player)
+    return np.broadcast_to(value(_root(game)), (len(choices[0]), len(choices[1])))
 
 
 def own_utilities_of_choices(
@@ -308,3 +241,43 @@ def own_utilities_of_choices(
     nothing: list[Choices] = [{}]
     pair = (choices, nothing) if player == 0 else (nothing, choices)
     return utilities_of_choices(game, pair, sigma, player).ravel()
+
+
+# -- sets: what is memorized of a policy ---------------------------------------------------------------
+
+
+def _choices(game: pyspiel.Game, player: int, sets: Sequence[frozenset[str]], pre: Policy) -> list[Choices]:
+    """Return sets as choices, of the policy as a menu of one."""
+    turns = _turns(game, player)
+    rows = {name: pre(turns[name][0].state) for name in frozenset[str]().union(*sets)}
+    return [{name: rows[name] for name in chosen} for chosen in sets]
+
+
+def utilities(
+    game: pyspiel.Game,
+    sets: tuple[Sequence[frozenset[str]], Sequence[frozenset[str]]],
+    pre: Any,
+    sigma: Any,
+    player: int = 0,
+) -> np.ndarray:
+    """u(S_0, S_1) for a player of all pairs of sets, shape (sets of 0, sets of 1)."""
+    first, second = (_choices(game, i, sets[i], pre[i]) for i in (0, 1))
+    return utilities_of_choices(game, (first, second), sigma, player)
+
+
+def own_utilities(
+    game: pyspiel.Game, player: int, sets: Sequence[frozenset[str]], pre: Any, sigma: Any
+) -> np.ndarray:
+    """Return a player's utility of each of its sets, if the opponent memorizes nothing."""
+    return own_utilities_of_choices(game, player, _choices(game, player, sets, pre[player]), sigma)
+
+
+def best_set(
+    game: pyspiel.Game, player: int, penalty: float, pre: Any, sigma: Any
+) -> tuple[float, float, frozenset[str]]:
+    """Return (value, utility, set) that is best for `player`, over all prefix-closed sets."""
+    sets = all_sets(game, player)
+    found = own_utilities(game, player, sets, pre, sigma)
+    values = found - penalty * np.array(list(map(len, sets)))
+    best = int(values.argmax())
+    return float(values[best]), float(found[best]), sets[best]

@@ -505,18 +505,8 @@ def policy_pairs(seed: int, support: str = "full", by: str = "history", sigma: s
     )
 
 
-def random_case(
-    kind: str, seed: int, support: str = "full", sigma: str | None = None, **size: Any
-) -> tuple[pyspiel.Game, Any, Any]:
-    """(game, sigma_pre, sigma). kind: "tree" or "efg", of that size, or a game of OpenSpiel's by its name."""
-    if kind == "tree":
-        return random_tree(seed, **size), *policy_pairs(seed, support, "history", sigma)
-    game = random_efg(seed, **size) if kind == "efg" else pyspiel.load_game(kind)
-    return game, *policy_pairs(seed, support, "infoset", sigma)
-
-
 def expand(game: pyspiel.Game, sigma_pre: Any, sigma: Any, penalties: Any, **options: Any) -> HistoryTree:
-    """Return the tree of what `random_case` gives, at some penalties."""
+    """Return the tree of what `setting` gives, at some penalties."""
     return HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=sigma, penalties=penalties, **options)
 
 

@@ -29,8 +29,10 @@ from tests.oracles.books import (
 )
 from tests.oracles.games import (
     SUPPORTS,
+    Level,
     expand,
     games,
+    level_game,
     penalties,
     policy_pairs,
     random_efg,
@@ -39,7 +41,6 @@ from tests.oracles.games import (
     random_tree,
     settings,
 )
-from tests.oracles.trees import uneven_efg
 
 _MOST_PAIRS = 2000
 
@@ -62,6 +63,14 @@ def matrix_value(matrix: np.ndarray) -> float:
 
 
 PENALTIES = ((0.01, 0.03), (0.05, 0.05), (0.1, 0.02))
+# Player 0 sees neither chance's secret nor how many moves player 1 makes before its second turn.
+_UNEVEN = (
+    Level(-1, 3, (True, True)),
+    Level(0),
+    Level(1, late=True, hidden=(True, True)),
+    Level(0),
+    Level(1, late=True),
+)
 
 
 def menu_tree(
@@ -74,7 +83,7 @@ def menu_tree(
     elif kind == "efg":
         game = random_efg(seed, depth=3, actions=2 + seed % 2)
     else:
-        game = uneven_efg(seed)
+        game = level_game(seed, _UNEVEN)
     given, sigma = policy_pairs(seed, support, by)
     pre = tuple(
         given[i] if policies or (seed + 3 * i) % 4 == 0 else random_menu(4 * seed + i, 1 + (seed + i) % 3, by)

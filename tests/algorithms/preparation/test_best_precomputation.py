@@ -31,7 +31,7 @@ from tests.oracles.preparation import (
     preparations,
     scored,
 )
-from tests.oracles.trees import board_of, efg
+from tests.oracles.trees import efg
 from tests.oracles.zero_sum import is_perfect
 from tests.properties import examples
 
@@ -213,7 +213,7 @@ def test_a_menu_of_one_entry_is_a_policy(setting, both):
 def test_with_all_actions_it_is_a_best_response(name, player):
     """To the uniform opponent, by OpenSpiel's own best response."""
     game = pyspiel.load_game(name)
-    key = None if "poker" in name else board_of
+    key = None if "poker" in name else str
     tree = one_sided(game, player, Menu.of_actions(), uniform, position_key=key)
     opponent = pyspiel.UniformRandomPolicy(game)  # which the response does not keep alive
     response = pyspiel.TabularBestResponse(game, player, opponent)
