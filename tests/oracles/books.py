@@ -215,19 +215,18 @@ def utilities_of_choices(
         if node.utilities is not None:
             return node.utilities[player]
         if node.player < 0:
-            which, rows = None, [dict(node.state.chance_outcomes())]
+            alike, rows = True, [dict(node.state.chance_outcomes())]
         else:
-            which, found = memorized[node.player].get(node.name, (None, []))
-            rows = [sigma[node.player](node.state), *found]
-        if which is not None and (which == which[0]).all():
-            which, rows = None, [rows[which[0]]]
+            which, found = memorized[node.player].get(node.name, (np.zeros(1, int), []))
+            alike, rows = bool((which == which[0]).all()), [sigma[node.player](node.state), *found]
+            rows = rows[which[0] : which[0] + 1] if alike else rows
         below: dict[int, Any] = {}
         for row in rows:
             for action, p in row.items():
                 if p > 0.0 and action not in below:
                     below[action] = value(node.child(action))
         mixed = [sum(p * below[action] for action, p in row.items() if p > 0.0) for row in rows]
-        if which is None:
+        if alike:  # at all choices
             return mixed[0]
         return np.choose(which.reshape((-1, 1) if node.player == 0 else (1, -1)), mixed)
 
