@@ -3,7 +3,7 @@
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from open_spiel.python.algorithms import expected_game_score, exploitability
 from open_spiel.python.policy import UniformRandomPolicy
@@ -162,7 +162,8 @@ def test_figure_1():
     [
         [(1, 2, 3), (-1, -2, -3), (1, -2, 3), (-1, 2, -3)],
         [(1, 2, 3), (-1, 2, 3), (1, -2, 3), (1, 2, -3), (-1, -2, 3), (-1, 2, -3), (1, -2, -3), (-1, -2, -3)],
-        [(4, -2, 3), (1, -3, -4), (-1, 2, 4), (2, -3, 4), (-1, -2, -4)],
+        # The program's first plan is one that the follower cannot have, and is mended or ruled out.
+        [(-2, 1, 4), (4, -1, -3), (1, 3, 2), (-1, -2, -4), (-2, 4, -1)],
     ],
 )
 def test_reductions_of_theorems_1_to_3_return_maxsat(clauses):
@@ -306,6 +307,7 @@ def check_easy(*call):
 
 @examples(24)
 @given(games("perfect"), st.integers(0, 1), st.builds(random_evaluation, SEEDS, st.just(True)))
+@example(random_tree(1), 1, random_evaluation(1, True))  # there an action is never best
 def test_lookahead_1_without_information_sets(game, player, h):
     static = check_easy(game, player, 1, h, "static")
     check_easy(game, player, 1, h, "adversarial")
