@@ -306,8 +306,8 @@ def check_easy(*call):
 
 
 @examples(24)
-@given(games("perfect"), st.integers(0, 1), st.builds(random_evaluation, SEEDS, st.just(True)))
-@example(random_tree(1), 1, random_evaluation(1, True))  # there an action is never best
+@given(games("perfect"), st.integers(0, 1), st.builds(random_evaluation, SEEDS, st.booleans()))
+@example(random_tree(1), 0, random_evaluation(1, True))  # there an action is never best
 def test_lookahead_1_without_information_sets(game, player, h):
     static = check_easy(game, player, 1, h, "static")
     check_easy(game, player, 1, h, "adversarial")
