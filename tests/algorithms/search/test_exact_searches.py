@@ -3,117 +3,108 @@
 import functools
 import sys
 import time
-from typing import Any
 
 import pyspiel
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from open_spiel.python.algorithms import minimax as openspiel_minimax
 from open_spiel.python.algorithms import minimax_solver
 
 from precomp_games.algorithms.search import (
     SearchBudget,
+    SimulationBudget,
     alpha_beta,
     known_of,
     minimax,
     principal_variation_search,
 )
-from tests.oracles.graphs import Oracle, RandomGame, after, follow, random_game, without_time
+from tests.oracles.games import SEEDS, games
+from tests.oracles.graphs import Oracle, after, by_position, first_decision, follow, without_time
+from tests.properties import examples
 
-# Shapes of random games: (how many, arguments of `random_game`, greatest depth).
-SHAPES = {
-    "small": (60, {}, 6),
-    "real utilities": (60, {"ties": False, "levels": 6, "width": 6}, 7),
-    "wide, many ties": (40, {"levels": 4, "actions": 6, "width": 4}, 5),
-    "constant sum": (40, {"utility_sum": 1.0}, 6),
-    "chance": (60, {"chance": 0.3, "levels": 6, "ties": False}, 5),
-    "chance and ties": (40, {"chance": 0.3, "levels": 5, "utility_sum": 1.0}, 6),
-    "deep lines": (30, {"levels": 40, "forced": 0.93, "actions": 2, "width": 5}, 41),
-}
 CONNECT_FOUR = "connect_four"
 BREAKTHROUGH = "breakthrough(rows=5,columns=5)"
+LARGER = pytest.mark.slow("larger boards")
 
 
-def backwards(state, actions):
-    return actions[::-1]
+def searches(evaluator, ordering, key):
+    """{name: search(state, budget)}: all variants and combinations, plain ones first."""
+    options = {
+        "plain": {},
+        "ordered": {"ordering": ordering},
+        "badly ordered": {"ordering": ordering and (lambda state, moves: ordering(state, moves)[::-1])},
+        "table": {"position_key": key},
+        "deepening": {"iterative_deepening": True, "position_key": key, "ordering": ordering},
+        "backwards": {
+            "iterative_deepening": True,
+            "position_key": key,
+            "ordering": lambda state, moves: moves[::-1],
+        },
+        "all scores": {"all_scores": True, "position_key": key},
+    }
+    found = {"minimax": functools.partial(minimax, evaluator=evaluator)}
+    for name, search in (("alpha-beta", alpha_beta), ("PVS", principal_variation_search)):
+        for option, arguments in options.items():
+            arguments = {"evaluator": evaluator, "iterative_deepening": False} | arguments
+            found[f"{name}, {option}"] = functools.partial(search, **arguments)
+    return found
 
 
-def by_what_follows(evaluator):
-    """Return the slides' ordering: by the evaluation of what follows."""
+def check(root, depth, oracle, searches):
+    """Values, scores and best play are plain minimax's; return how many positions each search visits."""
+    player, total = root.current_player(), root.get_game().utility_sum()
 
-    def ordering(state, actions):
+    def own(state, depth):
+        value = oracle.value(state, depth)
+        return value if player == 0 else total - value
+
+    expected, nodes = oracle.scores(root, depth), {}
+    for name, search in searches.items():
+        found = search(root, SearchBudget(depth=depth))
+        assert found.value == max(expected.values()) == own(root, depth), name
+        assert expected[found.action] == found.value == found.scores[found.action], name
+        assert found.player == player and found.depth <= depth, name
+        assert found.depth == depth or found.stopped == "solved", name
+        # Scores are exact, or marked as bounds.
+        assert set(found.scores) == set(expected), name
+        for action, score in found.scores.items():
+            if action in found.upper_bounds:
+                assert expected[action] <= score <= found.value, name
+            else:
+                assert score == expected[action], name
+        if name == "minimax" or "all scores" in name:
+            assert not found.upper_bounds, name
+            assert found.action == min(a for a, s in expected.items() if s == found.value), name
+        # Best play leads to a position of that value.
+        line = found.principal_variation
+        end = follow(root, line)
+        assert line[0] == found.action and len(line) <= depth, name
+        assert own(end, depth - len(line)) == found.value, name
+        assert end.current_player() < 0 or len(line) == depth, name
+        nodes[name] = found.nodes
+    for option in ("plain", "ordered", "badly ordered", "table"):
+        most = nodes.get("minimax", nodes["alpha-beta, plain"])
+        assert nodes.get(f"alpha-beta, {option}", 0) <= most, option
+    return nodes
+
+
+@examples(320)
+@given(
+    games("perfect", least=2, actions=5) | games("perfect", depth=6, least=2, repeated=True),
+    st.builds(by_position, SEEDS, st.booleans()),
+    st.integers(1, 7),
+)
+def test_every_variant_has_minimax_values(game, evaluator, depth):
+    def by_what_follows(state, actions):
         sign = -1.0 if state.current_player() == 0 else 1.0
         return sorted(actions, key=lambda action: sign * evaluator(state.child(action)))
 
-    return ordering
-
-
-def variants(random: RandomGame):
-    """{name: search(state, budget)}, every variant and combination, plain ones first."""
-    by_value = by_what_follows(random.evaluator)
-    options: dict[str, dict[str, Any]] = {
-        "plain": {},
-        "ordered": {"ordering": by_value},
-        "badly ordered": {"ordering": lambda state, actions: by_value(state, actions)[::-1]},
-        "table": {"position_key": random.key},
-        "deepening": {"iterative_deepening": True, "position_key": random.key},
-        "all": {"iterative_deepening": True, "position_key": random.key, "ordering": backwards},
-        "all scores": {"all_scores": True, "position_key": random.key},
-    }
-    found: dict[str, Any] = {"minimax": minimax}
-    for name, search in (("alpha-beta", alpha_beta), ("PVS", principal_variation_search)):
-        for option, arguments in options.items():
-            arguments = {"iterative_deepening": False} | arguments
-            found[f"{name}, {option}"] = functools.partial(search, **arguments)
-    return {name: functools.partial(search, evaluator=random.evaluator) for name, search in found.items()}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_every_variant_has_minimax_values(shape, cases):
-    count, arguments, deepest = SHAPES[shape]
-    depths = range(1, deepest + 1) if deepest < 10 else (1, 2, 7, 20, 39, deepest)
-    for seed in range(cases(count)):
-        random = random_game(seed, **arguments)
-        root = random.game.new_initial_state()
-        # The oracle looks at the tree itself: transpositions are for the searches to get right.
-        oracle = Oracle(random.evaluator, lambda state: tuple(state.history()))
-        total = random.game.utility_sum()
-        player = root.current_player()
-
-        def own(value, player=player, total=total):
-            return value if player == 0 else total - value
-
-        for depth in depths:
-            expected = {a: own(oracle.value(root.child(a), depth - 1)) for a in root.legal_actions()}
-            most = None
-            for name, search in variants(random).items():
-                found = search(root, SearchBudget(depth=depth))
-                where = (seed, depth, name)
-                assert found.value == own(oracle.value(root, depth)), where
-                assert found.value == max(expected.values()), where
-                assert expected[found.action] == found.value == found.scores[found.action], where
-                assert found.player == player and found.depth <= depth, where
-                assert found.depth == depth or found.stopped == "solved", where
-                # Scores are exact, or marked as bounds.
-                assert set(found.scores) == set(expected), where
-                for action, score in found.scores.items():
-                    if action in found.upper_bounds:
-                        assert expected[action] <= score <= found.value, where
-                    else:
-                        assert score == expected[action], where
-                if name == "minimax" or "all scores" in name:
-                    assert not found.upper_bounds, where
-                    assert found.action == min(a for a, s in expected.items() if s == found.value), where
-                # Best play leads to a position of that value.
-                line = found.principal_variation
-                end = follow(root, line)
-                assert line[0] == found.action and len(line) <= depth, where
-                assert own(oracle.value(end, depth - len(line))) == found.value, where
-                assert end.current_player() < 0 or len(line) == depth, where
-                most = most or found.nodes
-                if name == "minimax":
-                    assert found.nodes == most, where
-                elif name.startswith("alpha-beta") and "deepening" not in name and "all" not in name:
-                    assert found.nodes <= most, where
+    root = first_decision(game)
+    assume(not root.is_terminal())
+    # The oracle looks at the tree itself: transpositions are for the searches to get right.
+    oracle = Oracle(evaluator, lambda state: tuple(state.history()))
+    check(root, depth, oracle, searches(evaluator, by_what_follows, str))
 
 
 def known(game_string):
@@ -141,51 +132,35 @@ def pig_evaluator(state):
     ],
 )
 def test_named_games(game_string, line, depth):
-    root = after(game_string, line)
+    root, options = after(game_string, line), known(game_string)
     player = root.current_player()
     sign = 1.0 if player == 0 else -1.0
     evaluator = known_of(root.get_game()).evaluator or pig_evaluator
     oracle = Oracle(evaluator, str)
-    options = known(game_string)
-    searches: dict[str, Any] = {
-        "minimax": minimax,
-        "alpha-beta": alpha_beta,
-        "ordered": functools.partial(alpha_beta, ordering=options["ordering"]),
-        "table": functools.partial(alpha_beta, iterative_deepening=True, **options),
-        "PVS": functools.partial(principal_variation_search, **options),
-        "PVS, once": functools.partial(principal_variation_search, iterative_deepening=False, **options),
-        "scores": functools.partial(principal_variation_search, all_scores=True, **options),
-    }
+    variants = searches(evaluator, options["ordering"], options["position_key"])
     for at in range(1, depth + 1):
-        value, nodes = sign * oracle.value(root, at), {}
         if at < 4:
             theirs, _ = openspiel_minimax.expectiminimax(root, at, lambda s: sign * evaluator(s), player)
-            assert value == pytest.approx(theirs, abs=1e-12)
-        for name, search in searches.items():
-            if name == "minimax" and at > 4:
-                continue
-            found = search(root, SearchBudget(depth=at), evaluator=evaluator)
-            assert (found.value, found.player) == (value, player), (at, name)
-            moves = found.principal_variation
-            end = follow(root, moves)
-            assert end.current_player() < 0 or len(moves) == at, (at, name)
-            assert sign * oracle.value(end, at - len(moves)) == found.value, (at, name)
-            if name in ("minimax", "scores"):
-                assert found.scores == oracle.scores(root, at), (at, name)
-            nodes[name] = found.nodes
-        assert nodes["ordered"] <= nodes["alpha-beta"] <= nodes.get("minimax", nodes["alpha-beta"])
-    assert nodes["PVS"] <= nodes["table"] < nodes["alpha-beta"]
+            assert sign * oracle.value(root, at) == pytest.approx(theirs, abs=1e-12)
+        if at == 5:
+            slow = [name for name in variants if name.endswith(("minimax", "badly ordered", "backwards"))]
+            for name in (*slow, "PVS, plain"):
+                del variants[name]
+        nodes = check(root, at, oracle, variants)
+    assert nodes["alpha-beta, ordered"] <= nodes["alpha-beta, plain"]
+    assert nodes["PVS, deepening"] <= nodes["alpha-beta, deepening"] < nodes["alpha-beta, plain"]
 
 
 @pytest.mark.parametrize(
     ("game_string", "solver"),
     [
         ("tic_tac_toe", "table"),
-        ("connect_four(rows=4,columns=4)", "table"),
+        pytest.param("connect_four(rows=4,columns=4)", "table", marks=LARGER),
         ("connect_four(rows=4,columns=4,x_in_row=3)", "alpha-beta"),
-        ("connect_four(rows=5,columns=4)", "John Tromp's"),  # for OpenSpiel's it takes too long
+        # For OpenSpiel's it takes too long.
+        pytest.param("connect_four(rows=5,columns=4)", "John Tromp's", marks=LARGER),
         ("breakthrough(rows=4,columns=3)", "alpha-beta"),
-        ("breakthrough(rows=4,columns=4)", "alpha-beta"),
+        pytest.param("breakthrough(rows=4,columns=4)", "alpha-beta", marks=LARGER),
     ],
 )
 def test_solves(game_string, solver):
@@ -251,8 +226,7 @@ def test_node_budgets_hold(search):
 
 
 def test_the_first_limit_ends_the_search():
-    game = pyspiel.load_game(CONNECT_FOUR)
-    root = game.new_initial_state()
+    root = after(CONNECT_FOUR, [])
     found = alpha_beta(root, SearchBudget(nodes=100, seconds=100.0))
     assert found.nodes <= 100 and found.stopped == "nodes"
     start = time.thread_time()
@@ -306,16 +280,19 @@ def test_at_depth_0_a_chance_node_itself_is_evaluated(search):
 # -- what is refused ---------------------------------------------------------------------------------
 
 
-def test_a_search_has_a_limit():
-    with pytest.raises(ValueError, match="expected a limit, depth or nodes or seconds, got none"):
-        SearchBudget()
+@pytest.mark.parametrize(
+    ("budget", "limits"),
+    [(SearchBudget, "depth or nodes or seconds"), (SimulationBudget, "simulations or seconds")],
+)
+def test_a_search_has_a_limit(budget, limits):
+    with pytest.raises(ValueError, match=f"expected a limit, {limits}, got none"):
+        budget()
 
 
 def test_players_of_a_search_are_opponents():
-    lines = ['EFG 2 R "general" { "one" "two" }', 'p "" 1 1 "" { "0" "1" } 0']
-    game = pyspiel.load_efg_game("\n".join([*lines, 't "" 1 "" { 1 1 }', 't "" 2 "" { 0 0.5 }']) + "\n")
+    root = first_decision(pyspiel.convert_to_turn_based(pyspiel.load_game("matrix_pd")))
     with pytest.raises(ValueError, match="zero-sum or constant-sum"):
-        alpha_beta(game.new_initial_state(), SearchBudget(depth=2))
+        alpha_beta(root, SearchBudget(depth=2))
 
 
 @pytest.mark.parametrize("search", [alpha_beta, principal_variation_search])

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from precomp_games.algorithms.search import (
     SearchBudget,
@@ -18,8 +20,9 @@ from precomp_games.algorithms.search import (
     principal_variation_search,
 )
 from precomp_games.algorithms.search.mcts import RandomRollouts
-from tests.oracles.games import EfgText, random_tree, sides
-from tests.oracles.graphs import after, random_game, without_time
+from tests.oracles.games import SEEDS, EfgText, games, random_tree, sides
+from tests.oracles.graphs import after, by_position, first_decision, without_time
+from tests.properties import examples
 
 # (game, moves so far, moves until the win, the only move that wins within 9, simulations enough for it)
 ONE_WINNING_MOVE = [
@@ -123,20 +126,24 @@ def size(node):
     return 1 + sum(map(size, node.children.values()))
 
 
-@pytest.mark.parametrize("chance", [0.0, 0.3])
-def test_against_a_plain_implementation(chance):
-    for seed in range(20):
-        random = random_game(seed, levels=6, chance=chance, ties=seed % 2 == 0, utility_sum=float(seed % 3))
-        root = random.game.new_initial_state()
-        c = (0.7, 0.0, 1000.0)[seed % 3]
-        plain = plain_mcts(root, 200, c, random.evaluator, seed)
-        found = mcts(root, SimulationBudget(200), c=c, seed=seed, evaluator=random.evaluator)
-        assert found.nodes == size(plain)
-        visits = {action: child.visits for action, child in plain.children.items()}
-        assert found.visits == dict.fromkeys(root.legal_actions(), 0) | visits
-        mean = plain.total / 200
-        own = mean if found.player == 0 else random.game.utility_sum() - mean
-        assert found.value == pytest.approx(own, abs=1e-12)
+@examples(160)
+@given(
+    games("perfect", depth=6, least=2),
+    SEEDS,
+    st.booleans(),
+    st.sampled_from((0.7, 0.0, 1000.0)),
+)
+def test_against_a_plain_implementation(game, seed, ties, c):
+    root, evaluator = first_decision(game), by_position(seed, ties)
+    assume(not root.is_terminal())
+    plain = plain_mcts(root, 200, c, evaluator, seed)
+    found = mcts(root, SimulationBudget(200), c=c, seed=seed, evaluator=evaluator)
+    assert found.nodes == size(plain)
+    visits = {action: child.visits for action, child in plain.children.items()}
+    assert found.visits == dict.fromkeys(root.legal_actions(), 0) | visits
+    mean = plain.total / 200
+    own = mean if found.player == 0 else game.utility_sum() - mean
+    assert found.value == pytest.approx(own, abs=1e-12)
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -188,9 +195,7 @@ def test_rollouts_of_python_games():
     game = random_tree(3, depth=5)
     play = RandomRollouts(game, 1)
     assert play.search is None
-    state = game.new_initial_state()
-    while state.is_chance_node():
-        state.apply_action(state.legal_actions()[0])
+    state = first_decision(game)
     values = [play(state) for _ in range(50)]
     assert all(-1.0 <= value <= 2.0 for value in values) and len(set(values)) > 1
     found = mcts(state, SimulationBudget(3_000), c=2.0, seed=1)
