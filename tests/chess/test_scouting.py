@@ -1,4 +1,4 @@
-"""A player's games, counted: the same as a count by python-chess, game by game."""
+"""A player's games, counted: the same as a count game by game."""
 
 import collections
 import dataclasses
@@ -17,23 +17,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from precomp_games.chess.data.game_records import SPEEDS, bounds_of, month_of
+from precomp_games.chess.data.game_records import bounds_of, month_of, position_hash, read_games
 from precomp_games.chess.data.scouting import GameFilter, ScoutedGames, Tally, scout
+from precomp_games.chess.game import move_of
 from precomp_games.chess.model.people import read_person
 from precomp_games.chess.study.scout_page import line_rows, scout_pgn, write_scout_page
 from tests.oracles.games import SEEDS
-from tests.oracles.pgn import game, games_of
+from tests.oracles.pgn import game
 from tests.properties import examples
 
 _SAMPLE = Path(__file__).parents[2] / "precomp_games" / "commands" / "data" / "karpov_sample.pgn"
 _PLIES = 60
 
 
-# -- by python-chess ---------------------------------------------------------------------------------------
+# -- game by game ------------------------------------------------------------------------------------------
 
 
 class Played(NamedTuple):
-    """A game as python-chess reads it, from the player's side."""
+    """A game from the player's side."""
 
     color: bool
     year: float | None
@@ -42,50 +43,28 @@ class Played(NamedTuple):
     speed: str
     rated: bool
     moves: list[chess.Move]
-    keys: list[str]
+    keys: tuple[int, ...]
     seconds: dict[int, float]
 
 
-def date_of(text):
-    year, month, day = (*(int(part) for part in text.split(".") if part.isdigit()), None, None, None)[:3]
-    if month is None:
-        return None if year is None else year + 0.5
-    return year + (month - 1 + (0.5 if day is None else (day - 0.5) / 31)) / 12
-
-
 def played_games(path, player):
-    """Return the player's games, in the order of time."""
-    games, seen = [], set()
-    for read in games_of(path):
-        tags, moves = read.headers, list(read.mainline_moves())
-        line = tuple(moves[:40])
-        if not moves or "FEN" in tags or player not in (tags["White"], tags["Black"]):
-            continue
-        if len(moves) >= 20 and line in seen:
-            continue
-        seen.add(line)
-        color = tags["White"] == player
-        score = {"1-0": 1.0, "0-1": 0.0, "1/2-1/2": 0.5}.get(tags["Result"], math.nan)
-        base, _, more = tags.get("TimeControl", "").partition("+")
-        seconds, speed = {}, ""
-        if base.isdigit():
-            clocks = [node.clock() for node in read.mainline()]
-            for ply in range(2 + (not color), min(_PLIES, len(moves)), 2):
-                if None not in (clocks[ply - 2], clocks[ply]):
-                    spent = clocks[ply - 2] - clocks[ply] + int(more or 0)
-                    seconds |= {ply // 2 + 1: spent} if spent >= 0 else {}
-            length = int(base) + 40 * int(more or 0)
-            speed = SPEEDS[sum(length >= limit for limit in (180, 480, 1500))]
-        keys, board = [], chess.Board()
-        for move in moves[:_PLIES]:
-            keys.append(board.epd())
-            board.push(move)
-        other = tags.get("BlackElo" if color else "WhiteElo", "")
-        rating = float(other) if other.isdigit() else math.nan
-        rated = tags["Event"].startswith("Rated")
-        own = score if color else 1.0 - score
-        date = date_of(tags.get("Date", ""))
-        games.append(Played(color, date, own, rating, speed, rated, moves[:_PLIES], keys, seconds))
+    """Return the player's games, in the order of time, as they are read one by one."""
+    games = []
+    for record in read_games(path, player, max_plies=_PLIES, clocks=True):
+        (color,) = record.own
+        white = {"1-0": 1.0, "0-1": 0.0, "1/2-1/2": 0.5}.get(record.result, math.nan)
+        rating, seconds = record.ratings[1 if color else 0], {}
+        for ply in range(2 + (not color), len(record.actions), 2) if record.control else ():
+            before, after = record.clocks[ply - 2], record.clocks[ply]
+            if before is not None and after is not None and before + record.control[1] >= after:
+                seconds[ply // 2 + 1] = before - after + record.control[1]
+        games.append(
+            Played(
+                *(color, record.year, white if color else 1.0 - white),
+                *(math.nan if rating is None else rating, record.speed, record.rated is True),
+                *([move_of(action) for action in record.actions], record.keys, seconds),
+            )
+        )
     dated = [each.year for each in games if each.year is not None]
     if dated and dated[0] > dated[-1]:
         games.reverse()
@@ -185,7 +164,7 @@ def check_color(color, every, mine, known, recent):
     older = [each for each in every if each.year is None or not each.year > newest - 1.0]
     old = {pair for each in older for pair in own_moves(each)}
     new = collections.defaultdict(list)
-    for each in last_year if old else ():
+    for each in last_year if len(older) >= known else ():
         if (first := next((pair for pair in own_moves(each) if pair not in old), None)) is not None:
             new[first].append(each)
     sizes = sorted((len(of) for of in new.values() if len(of) > 1), reverse=True)
@@ -194,9 +173,10 @@ def check_color(color, every, mine, known, recent):
         board = chess.Board()
         for move in each.line[:-1]:
             board.push(move)
-        check_tally(each.tally, new[board.epd(), each.line[-1]])
-        assert each.before == sum(board.epd() in game.keys[not white :: 2] for game in older)
-        moves = (move for game in older for key, move in own_moves(game) if key == board.epd())
+        here = position_hash(board)
+        check_tally(each.tally, new[here, each.line[-1]])
+        assert each.before == sum(here in game.keys[not white :: 2] for game in older)
+        moves = (move for game in older for key, move in own_moves(game) if key == here)
         most = collections.Counter(moves).most_common()
         assert each.instead in ([move for move, count in most if count == most[0][1]] or [None])
 
@@ -254,7 +234,9 @@ _FILTERS = [
     known=st.sampled_from([1, 3]),
     recent=st.sampled_from([10, 100]),
 )
-def test_counts_are_python_chess_s(tmp_path_factory, seed, count, dated, chosen, least, known, recent):
+def test_counts_are_those_of_games_one_by_one(
+    tmp_path_factory, seed, count, dated, chosen, least, known, recent
+):
     path = tmp_path_factory.mktemp("counts") / "games.pgn"
     path.write_text(random_games(random.Random(seed), count, dated))
     every, (filtered, fits) = played_games(path, "Me"), chosen
@@ -272,39 +254,22 @@ def test_a_whole_sample(tmp_path):
     check(found, every, every, 2, 3, 30)
 
 
-@pytest.mark.parametrize(
-    ("day", "begins", "ends"),
-    [
-        ("2021", "2020.12.31", "2022.01.01"),
-        ("2021-02", "2021.01.31", "2021.03.01"),
-        ("2021-03-01", "2021.02.28", "2021.03.02"),
-        ("20210301", "2021.02.28", "2021.03.02"),
-        ("2021.12.31", "2021.12.30", "2022.01.01"),
-    ],
-)
-def test_days_have_bounds(day, begins, ends):
-    first, last = bounds_of(day)
-    assert date_of(begins) < first <= date_of(begins) + 0.01 and last <= date_of(ends) < last + 0.01
+def test_days_have_bounds_and_months():
+    march = 2021 + 2 / 12
+    bounds = {"2021": (2021, 2022), "2021-02": (2021 + 1 / 12, march), "2021.12.31": (2022 - 1 / 372, 2022)}
+    for day in ("2021-03-01", "20210301"):
+        bounds[day] = (march, march + 1 / 372)
+    assert {day: bounds_of(day) for day in bounds} == {
+        day: pytest.approx(each) for day, each in bounds.items()
+    }
+    months = {1984.5: "1984", 1984 + 0.5 / 12: "1984-01", 1984 + 11.98 / 12: "1984-12", 1984.501: "1984-07"}
+    assert {year: month_of(year) for year in months} == months
 
 
 @pytest.mark.parametrize("day", ["", "21-03-01", "2021-13", "2021-01-32", "2021-00", "March", "2021-03-01x"])
 def test_what_is_no_day_is_refused(day):
     with pytest.raises(ValueError, match="expected a day, a month or a year"):
         bounds_of(day)
-
-
-def test_months_of_games():
-    days = {"1984.??.??": "1984", "1984.01.??": "1984-01", "1984.12.31": "1984-12", "1984.07.01": "1984-07"}
-    assert {day: month_of(date_of(day)) for day in days} == days
-
-
-def test_a_file_that_begins_with_the_newest_game(tmp_path):
-    """Its days are turned as well: of two games of one day the lower one is earlier."""
-    path = tmp_path / "games.pgn"
-    days = [("1. d4 d5", "2021.05.02"), ("1. d4 Nf6", "2021.05.01"), ("1. e4 e5", "2021.05.01")]
-    path.write_text("".join(game(moves, "Me", "B", Date=day) for moves, day in days))
-    read = ScoutedGames.read(path, "Me")
-    assert read.place.tolist() == [2, 1, 0] and read.seen[read.table.ply == 0].tolist() == [2, 1, 0]
 
 
 def test_games_against_oneself_are_of_neither_color(tmp_path):
