@@ -272,6 +272,15 @@ def test_what_is_no_day_is_refused(day):
         bounds_of(day)
 
 
+def test_a_file_that_begins_with_the_newest_game(tmp_path):
+    """Its days are turned as well: of two games of one day the lower one is earlier."""
+    days = [("1. d4 d5", "2021.05.02"), ("1. d4 Nf6", "2021.05.01"), ("1. e4 e5", "2021.05.01")]
+    path = tmp_path / "games.pgn"
+    path.write_text("".join(game(moves, "Me", "B", Date=day) for moves, day in days))
+    read = ScoutedGames.read(path, "Me")
+    assert read.place.tolist() == [2, 1, 0] and read.seen[read.table.ply == 0].tolist() == [2, 1, 0]
+
+
 def test_games_against_oneself_are_of_neither_color(tmp_path):
     path = tmp_path / "games.pgn"
     path.write_text(game("1. e4", "Me", "Me") + game("1. d4", "Me", "B"))
