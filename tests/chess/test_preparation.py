@@ -133,18 +133,19 @@ def test_where_no_rule_counts_nothing_is_remembered():
 def test_how_an_engine_plays():
     game, engine = pyspiel.load_game("python_chess"), AnsweringEngine()
     state = game.new_initial_state()
-    moves = [action_of(chess.Move.from_uci(x.move)) for x in engine.result(state.epd, SHALLOW, 3).lines]
+    best, _, third = (
+        action_of(chess.Move.from_uci(x.move)) for x in engine.result(state.epd, SHALLOW, 3).lines
+    )
 
     def row(**how):
         return EnginePolicy(game, engine, SHALLOW, 100.0, 2, **how).action_probabilities(state)
 
-    assert row(plays="bestmove") == {moves[2]: 0.75, moves[0]: 0.25}
-    assert engine.asked[-1] == (state.epd, "nodes=1000", 1, 1)
+    assert row(plays="bestmove") == {third: 0.75, best: 0.25}
     assert row() == row(plays="softmax")
-    assert engine.asked[-1] == (state.epd, "nodes=1000", 2, 0)
     engine.engine_id = "Stockfish 15.1 [Hash=32, UCI_Elo=1800, UCI_LimitStrength=true]"
     assert row(plays="bestmove", samples=50) == row(plays="bestmove")
-    assert [samples for *_, samples in engine.asked[-2:]] == [50, 20]
+    searches = [(multipv, samples) for _, _, multipv, samples in engine.asked]
+    assert searches == [(1, 1), (2, 0), (2, 0), (1, 50), (1, 20)]
 
 
 def test_a_preparation_against_what_is_played():
@@ -171,21 +172,21 @@ def test_several_opponents_are_a_mixture_that_shares_its_searches():
     assert OpponentWords(settings, "").play == "r = 20, 80 cp, drawn as 1, 3"
     read = json.loads(json.dumps(settings.as_dict())) | {"analyst_limit": DEEP, "opponent_limit": SHALLOW}
     assert PreparationSettings(**read) == settings
-    tree = preparation_tree(settings, engine)
-    best = best_precomputation(tree, 0)
-    each = value_against_components(best)
-    assert 0.25 * each[0] + 0.75 * each[1] == pytest.approx(best.utility, abs=1e-12)
+    best = best_precomputation(preparation_tree(settings, engine), 0)
+    assert value_against_components(best) @ [0.25, 0.75] == pytest.approx(best.utility, abs=1e-12)
     mixture = preparation_policies(settings, engine).sigma[1]
     state = settings.game().new_initial_state()
     state.apply_action(state.legal_actions()[0])
-    first, second = engine.result(state.epd, SHALLOW, 2).lines
-    row = mixture.action_probabilities(state)
-    odds = [softmax([first.cp, second.cp], r)[0] for r in (20.0, 80.0)]
-    likelier = action_of(chess.Move.from_uci(first.move))
-    assert row[likelier] == pytest.approx(0.25 * odds[0] + 0.75 * odds[1])
+    lines = engine.result(state.epd, SHALLOW, 2).lines
+    odds = [softmax([line.cp for line in lines], r)[0] for r in (20.0, 80.0)]
+    likelier = action_of(chess.Move.from_uci(lines[0].move))
+    assert mixture.action_probabilities(state)[likelier] == pytest.approx(0.25 * odds[0] + 0.75 * odds[1])
     state.apply_action(likelier)
-    posterior = mixture.posterior(state, 1)
-    assert posterior[0] == pytest.approx(0.25 * odds[0] / row[likelier])
+    both = 0.25 * odds[0] + 0.75 * odds[1]
+    assert mixture.posterior(state, 1)[0] == pytest.approx(0.25 * odds[0] / both)
+    for wrong, words in (({"opponent_weights": (1,)}, "2 numbers"), ({"opponent_plays": "bestmove"}, "one")):
+        with pytest.raises(ValueError, match=rf"PreparationSettings\(\): expected .*{words}"):
+            settings_of(opponent_temperature_cp=(5, 9), **wrong)
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -255,9 +256,3 @@ def test_the_pgn_says_what_forgetting_costs(tmp_path):
     worth = best.value - best.unprepared  # of all there is
     assert f"{{ in 100% of games, forgetting it costs {points(worth)} points in 100 games" in text
     assert "gain" not in text and " -" not in text
-
-
-def test_several_opponents_that_do_not_fit_together():
-    for wrong, words in (({"opponent_weights": (1,)}, "2 numbers"), ({"opponent_plays": "bestmove"}, "one")):
-        with pytest.raises(ValueError, match=rf"PreparationSettings\(\): expected .*{words}"):
-            settings_of(opponent_temperature_cp=(5, 9), **wrong)
