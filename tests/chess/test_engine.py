@@ -19,28 +19,13 @@ from typing import Any
 
 import chess
 import chess.engine
-import pyspiel
 import pytest
 
-from precomp_games.chess import (
-    EngineError,
-    EngineEvaluation,
-    EnginePolicy,
-    EnginePool,
-    EvaluationStore,
-    PreparationSettings,
-    SearchLimit,
-    StoredEngine,
-    action_of,
-    find_engine,
-    preparation_tree,
-)
 from precomp_games.chess.engines import pool as pool_module
 from precomp_games.chess.engines import uci as uci_module
-from precomp_games.chess.engines.pool import EngineNotFoundError
-from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
+from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
 from precomp_games.chess.engines.uci import BadOutput, SearchReport
-from precomp_games.chess.model.engine_policies import EngineMenu, LinearUtility
 from tests.chess import fake_engine
 
 LIMIT, DEPTH = SearchLimit(nodes=1000), SearchLimit(depth=4)
@@ -158,29 +143,28 @@ def test_an_engine_is_found_where_it_is_named_or_else_installed(
     ("words", "found"),
     [
         ("engine --uci", ["engine", "--uci"]),
+        ("{here}/engine --uci", ["engine", "--uci"]),
         ("'my engine (1)' --uci", ["my engine (1)", "--uci"]),
-        ("my\\ engine\\ (1) -q", ["my engine (1)", "-q"]),
+        ("{here}/my\\ engine\\ (1) -q", ["my engine (1)", "-q"]),
         ("engine 'a b' \"\"", ["engine", "a b", ""]),
-        ("my engine (1)", "my engine (1)"),  # taken as a whole, since it is there
+        ("{here}/my engine (1)", "my engine (1)"),  # taken as a whole, since it is there
         ("'my engine (1)'", "my engine (1)"),
         ("engine --uci=x", "engine --uci=x"),
         *((text, None) for text in ("engine --plain", "my engine --uci", "engine 'a", "--uci", " ", "", ".")),
     ],
 )
-@pytest.mark.parametrize("on_path", [False, True])
 def test_an_engine_may_have_arguments_as_in_a_shell(
-    words: str, found: Any, on_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: str, found: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("engine", "my engine (1)", "engine --uci=x", "engine --plain"):  # the last is no program
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o644 if name == "engine --plain" else 0o755)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path) if on_path else "")
-    start = "" if on_path else f"{tmp_path}/"
-    given = f"{words[0]}{start}{words[1:]}" if words[:1] in ("'", '"') else start + words
+    monkeypatch.setenv("PATH", str(tmp_path))
+    given = words.format(here=tmp_path)
     if found is None:
         with pytest.raises(EngineError, match=r"^find_engine\(\): expected path to be an engine's file"):
-            find_engine(given if words else "")
+            find_engine(given)
     elif isinstance(found, str):
         assert find_engine(given) == str(tmp_path / found)
     else:
@@ -271,33 +255,16 @@ def test_an_engine_that_reports_no_nodes_is_refused_at_once(
                 assert pool.search([START], limit, 2)[0].nodes == 0
 
 
-@pytest.mark.parametrize("limit", [LIMIT, SearchLimit(depth=3), SearchLimit(movetime_ms=5)], ids=str)
-def test_an_engine_that_answers_its_move_alone(limit: SearchLimit, tmp_path: Path) -> None:
-    """It plays, also from the store, and a caller that needs its scores gets an error."""
-    game, arguments = pyspiel.load_game("python_chess"), ["--fault=move-alone", "--lacking=MultiPV"]
-    state = game.new_initial_state()
-    best = {action_of(fake_engine.ranked(state.board, 3)[0]): 1.0}
-    path = tmp_path / "searches.db"
-    with EnginePool([*FAKE, *arguments], workers=1) as pool, EvaluationStore(path) as store:
-        engine = StoredEngine(store, pool)
-        for plays in ("bestmove", "game"):
-            policy = EnginePolicy(game, engine, limit, 10.0, plays=plays)
-            assert policy.action_probabilities(state) == best
-            later = state.child(state.legal_actions()[0])
-            later.apply_action(later.legal_actions()[0])  # its second turn, after one that was not asked
-            assert len(policy.action_probabilities(later)) == 1
-        told = r"got no 1 exact .* and no score: .*plays=bestmove.*2 times running"
-        with pytest.raises(EngineError, match=told):
-            EnginePolicy(game, engine, limit, 10.0, 1).action_probabilities(state)
-        assert pool.search([START], limit, 1, samples=3)[0].samples == 3
-    with EvaluationStore(path, read_only=True) as store:
-        policy = EnginePolicy(game, StoredEngine(store), limit, 10.0, plays="bestmove")
-        assert policy.action_probabilities(state) == best
-        assert store.get_many("Fake 1.0", limit, 1, [START]) == {}
-    with EnginePool([*FAKE, *arguments], workers=1, options={"Skill Level": 1}) as pool:
+@pytest.mark.parametrize("limit", [LIMIT, DEPTH, SearchLimit(movetime_ms=5)], ids=str)
+def test_an_engine_may_answer_its_move_alone_where_no_score_is_asked(limit: SearchLimit) -> None:
+    command = [*FAKE, "--fault=move-alone", "--lacking=MultiPV"]
+    with EnginePool(command, workers=1, options={"Skill Level": 1}) as pool:
         (drawn,) = pool.search([START], limit, 1, samples=30)
         assert drawn.samples == 30 and not drawn.lines
-        assert len(drawn.played) == (3 if limit.depth is None else 1)
+        assert len(drawn.played) == (1 if limit == DEPTH else 3)
+        told = r"got no 1 exact .* and no score: .*plays=bestmove.*2 times running"
+        with pytest.raises(EngineError, match=told):
+            pool.search([START], limit, 1)
 
 
 @pytest.mark.parametrize("fault", ["exit-at-start", "hang-at-start"])
@@ -352,6 +319,9 @@ WILD = "Fake 1.0 [Hash=32, Own Book=true, Style=Wild]"
         ({"hash": 16, "Threads": "1", "Own Book": False}, "Fake 1.0"),
         ({"style": "Wild", "HASH": 32, "own book": True}, WILD),
         ({"Own Book": "true", "Style": "Wild", "Hash": "32"}, WILD),
+        ({"UCI_LimitStrength": True, "UCI_Elo": 1400}, "Fake 1.0 [UCI_Elo=1400, UCI_LimitStrength=true]"),
+        ({"skill level": "0"}, "Fake 1.0 [Skill Level=0]"),
+        ({"Skill Level": 20, "UCI_LimitStrength": False}, "Fake 1.0"),  # full strength is no option
         ({"Contempt": 3}, "no option 'Contempt' .it has: Hash, MultiPV"),
         ({"Hash": 128}, "expected value for option 'Hash' to be at most 64"),
         ({"Style": "Bold"}, "invalid value for combo option 'Style'"),
@@ -363,39 +333,11 @@ def test_an_identity_has_the_options_that_are_not_usual(options: dict[str, Any],
         with pytest.raises(EngineError, match=found):
             EnginePool(FAKE, workers=1, options=options)
         return
-    lacking = [] if "Hash" in found or "hash" in options else ["--lacking=Hash"]
+    lacking = [] if found == WILD or "hash" in options else ["--lacking=Hash"]
     with EnginePool([*FAKE, *lacking], workers=1, options=options) as pool:
         assert pool.engine_id == found
         assert pool._slots[0].config["Threads"] == 1
-        assert pool._slots[0].config["Hash"] == (32 if found == WILD else 16)
-
-
-@pytest.mark.parametrize(
-    ("options", "what"),
-    [
-        ({"UCI_LimitStrength": True, "UCI_Elo": 1400}, "UCI_(Elo=1400|LimitStrength=true)"),
-        ({"skill level": "0"}, "Skill Level=0"),
-        ({"Skill Level": 20, "UCI_LimitStrength": False}, ""),  # full strength is no option
-    ],
-)
-def test_scores_of_a_weakened_engine_are_refused(options: dict[str, Any], what: str) -> None:
-    """Whoever reads its scores is refused; whoever reads its moves is not."""
-    game = pyspiel.load_game("python_chess")
-    with EnginePool(FAKE, workers=1, options=options) as pool, EvaluationStore(":memory:") as store:
-        engine = StoredEngine(store, pool)
-        makers: dict[str, Callable[[], object]] = {
-            "EnginePolicy": lambda: EnginePolicy(game, engine, LIMIT, 10.0),
-            "EngineMenu": lambda: EngineMenu(engine, LIMIT, 2, 2, 50.0),
-            "EngineEvaluation": lambda: EngineEvaluation(engine, LIMIT, 2, LinearUtility()),
-            "preparation_tree": lambda: preparation_tree(PreparationSettings(), engine),
-        }
-        for name, make in makers.items() if what else ():
-            told = rf"{name}\(\): expected options .* got '{what}'.* scores.*fewer nodes.*bestmove"
-            with pytest.raises(ValueError, match=told):
-                make()
-        # At full strength there is nothing to draw.
-        assert EnginePolicy(game, engine, LIMIT, 10.0, plays="bestmove").samples == (20 if what else 1)
-        assert what or pool.engine_id == "Fake 1.0"
+        assert lacking or pool._slots[0].config["Hash"] == (32 if found == WILD else 16)
 
 
 def test_what_is_played_is_recorded_where_that_is_asked(pool: EnginePool) -> None:
@@ -421,15 +363,11 @@ def test_every_draw_counts_once_also_where_processes_die(tmp_path: Path) -> None
         assert result.lines == expected(epd, 2).lines
 
 
-@pytest.mark.parametrize(
-    "epd",
-    [
-        chess.STARTING_FEN,  # with clocks
-        START.replace("K", "k", 1),
-        "8/8/8/8/8/8/8/8 w - -",
-        STALEMATE,
-        START + "\nquit",
-    ],
+NO_KING = "8/8/8/8/8/8/8/8 w - -"
+
+
+@pytest.mark.parametrize(  # the first one with clocks
+    "epd", [chess.STARTING_FEN, START.replace("K", "k", 1), NO_KING, STALEMATE, START + "\nquit"]
 )
 def test_nothing_is_searched_where_a_position_is_none(pool: EnginePool, epd: str) -> None:
     seen: list[str] = []
@@ -504,12 +442,11 @@ def test_a_pool_may_be_closed_during_a_search() -> None:
 
 
 def test_no_process_outlives_its_pool() -> None:
-    threads = threading.active_count()
     pool = EnginePool(FAKE, workers=2)
     pool.search(EPDS[:4], LIMIT, 2)
-    engines = pids(pool)
+    engines, threads = pids(pool), threading.active_count()
     pool.close()
-    assert threading.active_count() == threads
+    assert threading.active_count() < threads
     forgotten = EnginePool(FAKE, workers=1)
     engines += pids(forgotten)
     del forgotten
@@ -754,14 +691,11 @@ def test_stockfish_may_be_killed_or_stopped(number: int) -> None:
 
 @pytest.mark.engine
 def test_stockfish_searches_odd_positions() -> None:
-    odd = [MATE_IN_1, ONE_MOVE, "8/8/8/8/8/5k2/8/4K3 w - -", "8/8/8/8/5k2/8/8/4K2Q w - -"]
+    odd = [MATE_IN_1, ONE_MOVE, "8/8/8/8/8/5k2/8/4K3 w - -", "8/7k/5K2/8/8/8/8/6Q1 b - -"]
     with EnginePool(find_engine(), workers=2) as pool:
-        for nodes in (1, 10, 1000, 30_000):  # mate in 1 reaches the greatest depth before 30,000
-            results = pool.search(odd, SearchLimit(nodes=nodes), 2)
+        for limit in (*(SearchLimit(nodes=n) for n in (1, 10, 1000, 30_000)), SearchLimit(movetime_ms=20)):
+            results = pool.search(odd, limit, 2)
             assert [len(r.lines) for r in results] == [2, 1, 2, 2]
-        assert results[0].lines[0] == Line("g6g7", None, 1)
-        assert results[0].nodes < 30_000
-        mated = pool.search(["8/7k/5K2/8/8/8/8/6Q1 b - -"], SearchLimit(nodes=1000), 2)
-        assert [(line.move, line.mate) for line in mated[0].lines] == [("h7h8", -1), ("h7h6", -1)]
-        timed = pool.search(EPDS[:2], SearchLimit(movetime_ms=20), 2)
-        assert all(len(r.lines) == 2 for r in timed)
+            if limit.nodes == 30_000:  # mate in 1 reaches the greatest depth before that
+                assert results[0].lines[0] == Line("g6g7", None, 1) and results[0].nodes < 30_000
+                assert [(line.move, line.mate) for line in results[3].lines] == [("h7h8", -1), ("h7h6", -1)]

@@ -1,5 +1,6 @@
 """Engines in specs: whose engine it is, what it plays, and opponents by name in a preparation."""
 
+import contextlib
 import dataclasses
 import sys
 
@@ -12,6 +13,7 @@ from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import (
     ChessGame,
     EngineError,
+    EngineEvaluation,
     EnginePolicy,
     PreparationSettings,
     SearchLimit,
@@ -19,6 +21,7 @@ from precomp_games.chess import (
     opponent_policy,
     preparation_tree,
 )
+from precomp_games.chess.model.engine_policies import EngineMenu, LinearUtility
 from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.model.opponents import _options
 from precomp_games.chess.plan.trees import equilibrium_tree
@@ -96,6 +99,28 @@ def test_refusals(spec, told, tmp_path, monkeypatch):
     (tmp_path / "x.pgn").write_text('[White "A"]\n[Black "B"]\n\n1. e4 e5 *\n')
     with pytest.raises((ValueError, EngineError), match=told):
         opponent_policy(GAME, spec, HashEngine(), trusted=True)
+
+
+@pytest.mark.parametrize(
+    "options", ["UCI_Elo=1400, UCI_LimitStrength=true", "Skill Level=0", "skill level=0", "Hash=64"]
+)
+def test_scores_of_a_weakened_engine_are_refused(options):
+    """Whoever reads its scores is refused; whoever reads its moves is not, and asks for several."""
+    engine, limit, weak = HashEngine(), SearchLimit(nodes=9), "Hash" not in options
+    engine.engine_id = f"Stockfish 15.1 [{options}]"
+    for name, make in (
+        ("EnginePolicy", lambda: EnginePolicy(GAME, engine, limit, 10.0)),
+        ("EngineMenu", lambda: EngineMenu(engine, limit, 2, 2, 50.0)),
+        ("EngineEvaluation", lambda: EngineEvaluation(engine, limit, 2, LinearUtility())),
+        ("preparation_tree", lambda: preparation_tree(SETTINGS, engine)),
+    ):
+        told = (
+            rf"{name}\(\): expected options .* got '{options.split(',')[0]}'.* scores.*fewer nodes.*bestmove"
+        )
+        with pytest.raises(ValueError, match=told) if weak else contextlib.nullcontext():
+            make()
+    policy = EnginePolicy(GAME, engine, limit, 10.0, plays="bestmove")
+    assert policy.samples == (20 if weak else 1)  # at full strength there is nothing to draw
 
 
 @pytest.mark.parametrize("player", [0, 1])
