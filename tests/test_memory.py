@@ -2,9 +2,7 @@
 
 import gc
 import math
-import os
 import pathlib
-import subprocess
 import sys
 import time
 import tracemalloc
@@ -192,59 +190,57 @@ def test_components_are_asked_a_block_at_a_time(used, monkeypatch):
     assert sum(asked) == 18 < whole
 
 
-@pytest.fixture
-def estimates(monkeypatch):
-    """{module: memory in use, as a share of the estimate, for each of its large estimates}"""
-    found, last = {}, []
+def shares_taken(*expands):
+    """Return {module: the largest share that was taken of one of its large estimates}, by tracemalloc.
 
-    def close():
-        for where, ahead, start in last:
-            found.setdefault(where, []).append((tracemalloc.get_traced_memory()[1] - start) / ahead)
-        last.clear()
+    In a process of its own.
+    """
 
-    def check(self, ahead=0.0):
-        close()
-        if ahead > 3e5:
-            gc.collect()  # what is let go later would be taken off what is in use
-            tracemalloc.reset_peak()
-            last.append((sys._getframe(1).f_globals["__name__"], ahead, tracemalloc.get_traced_memory()[0]))
+    def work(tell):
+        found, last, meter = {}, [], cast(Any, MemoryMeter)
 
-    monkeypatch.setattr(MemoryMeter, "check", check)
-    tracemalloc.start(1)
-    yield lambda: close() or found
-    tracemalloc.stop()
+        def check(self, ahead=0.0):
+            for where, size, start in last:
+                share = (tracemalloc.get_traced_memory()[1] - start) / size
+                found[where] = max(share, found.get(where, 0.0))
+            last.clear()
+            if ahead > 3e5:
+                gc.collect()  # what is let go later would be taken off what is in use
+                tracemalloc.reset_peak()
+                where = sys._getframe(1).f_globals["__name__"]
+                last.append((where, ahead, tracemalloc.get_traced_memory()[0]))
+
+        meter.check = check
+        tracemalloc.start(1)
+        for expand in expands:
+            expand()
+        check(None)
+        tell(found)
+
+    process, heard = forked(work)
+    found = heard.recv()
+    process.join()
+    return found
 
 
 # Costs seconds: memory shows in large arrays only.
-def test_what_arrays_take_is_what_is_said(estimates):
-    """By tracemalloc, on trees whose states are few or cheap."""
-    if "PYTEST_XDIST_WORKER" in os.environ:  # in a process of its own: tests before it change what it finds
-        own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "what_arrays_take"]
-        ended = subprocess.run([sys.executable, *words, __file__], env=own, capture_output=True, text=True)
-        assert ended.returncode == 0, ended.stdout
-        return
-    game = random_tree(3, depth=9, actions=4, chance=0.0, width=2)
-    pre, menu, sigma = (
-        random_policy(1, by="position"),
-        random_menu(5, by="position"),
-        random_policy(2, by="position"),
-    )
+def test_what_arrays_take_is_what_is_said():
+    """On trees whose states are few or cheap."""
+    usual = {"sigma": random_policy(2, by="position"), "penalties": 1e-9, "leaf_value": lambda state: 0.0}
+    pre, menu = random_policy(1, by="position"), random_menu(5, by="position")
     evaluated = {"stop_value": "evaluate", "penalties": (1e-9, math.inf), "truncate": "values"}
-    for given in ({"sigma_pre": pre}, {"sigma_pre": menu}, {"sigma_pre": pre} | evaluated):
-        wide = {"sigma": sigma, "penalties": 1e-9, "truncate": "none", "leaf_value": lambda s: 0.0} | given
-        HistoryTree.from_game(game, position_key=str, **wide)
-    levels = estimates().pop("precomp_games.tree.expansion.levels")
-    HistoryTree.from_game(
-        random_tree(3, depth=8, actions=4, chance=0.0),
-        sigma_pre=random_policy(1),
-        sigma=random_policy(2),
-        penalties=1e-9,
-        leaf_value=lambda s: 0.0,
-    )
-    answers = estimates().pop("precomp_games.tree.expansion.positions")
-    assert 0.5 <= max(levels) <= 1.0
-    assert 0.5 <= max(answers) <= 1.0
+    game = random_tree(3, depth=9, actions=4, chance=0.0, width=2)
+    wide = [
+        lambda given=given: HistoryTree.from_game(
+            game, position_key=str, **usual | {"truncate": "none"} | given
+        )
+        for given in ({"sigma_pre": pre}, {"sigma_pre": menu}, {"sigma_pre": pre} | evaluated)
+    ]
+    deep = {"sigma_pre": random_policy(1), "sigma": random_policy(2)}
+    other = random_tree(3, depth=8, actions=4, chance=0.0)
+    assert 0.5 <= shares_taken(*wide)["precomp_games.tree.expansion.levels"] <= 1.0
+    answers = shares_taken(lambda: HistoryTree.from_game(other, **usual | deep))
+    assert 0.5 <= answers["precomp_games.tree.expansion.positions"] <= 1.0
 
 
 def peak_memory():

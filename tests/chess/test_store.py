@@ -34,6 +34,12 @@ SCORES = st.tuples(st.integers(-50_000, 50_000), st.none()) | st.tuples(
 )
 
 
+@pytest.fixture
+def store():
+    with EvaluationStore(":memory:") as made:
+        yield made
+
+
 @st.composite
 def puts(draw):
     """Return a key and a result, which may have what was played, and then need have no line of one asked."""
@@ -99,11 +105,10 @@ def test_a_store_keeps_what_was_put_first(tmp_path_factory, steps):
         (2, {"played": (("d2d9", 1),)}),
     ],
 )
-def test_results_that_could_not_be_read_back_are_refused(multipv, changes):
-    with EvaluationStore(":memory:") as store:
-        with pytest.raises(ValueError, match="expected a search result"):
-            store.put("A", LIMIT, multipv, "p", dataclasses.replace(PLAYED, **changes))
-        assert len(store) == 0 and store  # not false for being empty
+def test_results_that_could_not_be_read_back_are_refused(store, multipv, changes):
+    with pytest.raises(ValueError, match="expected a search result"):
+        store.put("A", LIMIT, multipv, "p", dataclasses.replace(PLAYED, **changes))
+    assert len(store) == 0 and store  # not false for being empty
 
 
 def test_lines_that_are_none_are_refused():
@@ -146,17 +151,16 @@ BAD_PLAYED = ("", "d2d4:19", "d2d4:20 ", "d2d4:10 d2d4:10", b"d2d4:20")
 @pytest.mark.parametrize(
     ("change", "texts"), [("searches SET lines", BAD_LINES), ("plays SET played", BAD_PLAYED)]
 )
-def test_damaged_rows_are_refused_and_others_read(change, texts):
-    with EvaluationStore(":memory:") as store:
-        for epd in ("p", "q"):
-            store.put("A", LIMIT, 2, epd, PLAYED)
-        for text in texts:
-            store._db.execute(f"UPDATE {change} = ? WHERE epd = 'q'", (text,))
-            assert store.get_many("A", LIMIT, 2, ["p"], 20) == {"p": PLAYED}
-            if texts is BAD_PLAYED:
-                assert store.get_many("A", LIMIT, 2, ["q"]) == {"q": RESULT}
-            with pytest.raises(StoreError, match=r"expected a search in .* for 'q', got .* damaged"):
-                store.get_many("A", LIMIT, 2, ["p", "q"], 20)
+def test_damaged_rows_are_refused_and_others_read(store, change, texts):
+    for epd in ("p", "q"):
+        store.put("A", LIMIT, 2, epd, PLAYED)
+    for text in texts:
+        store._db.execute(f"UPDATE {change} = ? WHERE epd = 'q'", (text,))
+        assert store.get_many("A", LIMIT, 2, ["p"], 20) == {"p": PLAYED}
+        if texts is BAD_PLAYED:
+            assert store.get_many("A", LIMIT, 2, ["q"]) == {"q": RESULT}
+        with pytest.raises(StoreError, match=r"expected a search in .* for 'q', got .* damaged"):
+            store.get_many("A", LIMIT, 2, ["p", "q"], 20)
 
 
 def test_no_put_that_has_returned_is_lost_where_one_of_two_processes_is_killed(tmp_path):
@@ -185,16 +189,15 @@ def test_no_put_that_has_returned_is_lost_where_one_of_two_processes_is_killed(t
         assert store.engines() == ["A"]
 
 
-def test_threads_may_share_a_store():
-    with EvaluationStore(":memory:") as store, ThreadPoolExecutor(4) as threads:
+def test_threads_may_share_a_store(store):
+    def work(name):
+        for i in range(50):
+            store.put(name, LIMIT, 2, f"p{i}", RESULT)
+            assert store.get_many(name, LIMIT, 2, [f"p{i}"])
 
-        def work(name):
-            for i in range(50):
-                store.put(name, LIMIT, 2, f"p{i}", RESULT)
-                assert store.get_many(name, LIMIT, 2, [f"p{i}"])
-
+    with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, "abcd"))
-        assert len(store) == 200
+    assert len(store) == 200
 
 
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
@@ -299,8 +302,7 @@ def test_a_store_that_another_process_holds_is_waited_for(tmp_path):
         assert len(store) == 1
 
 
-def test_keys_that_are_none_are_refused_and_closed_stores(tmp_path):
-    store = EvaluationStore(":memory:")
+def test_keys_that_are_none_are_refused_and_closed_stores(store, tmp_path):
     store.put("A", LIMIT, 2, "p", RESULT)
     for engine, epd in (("", "p"), ("A", "")):
         with pytest.raises(ValueError, match="to be text, got ''"):
@@ -345,12 +347,6 @@ ALL = [expected(epd, 2) for epd in EPDS]
 @pytest.fixture(scope="module")
 def pool():
     with EnginePool(FAKE, workers=2) as made:
-        yield made
-
-
-@pytest.fixture
-def store():
-    with EvaluationStore(":memory:") as made:
         yield made
 
 

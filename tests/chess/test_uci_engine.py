@@ -258,20 +258,15 @@ FISCHER = "1r3k1r/p6p/8/8/8/8/P6P/1R3K1R w HBhb - 2 9"
 @pytest.mark.parametrize(
     "position",
     [
-        "",
         "nonsense",
-        "moves e2e4",
         "startpos e2e4",
         "fen",
         "fen 8/8/8/8/8/8/8/8 w - - 0 1",  # no king
-        "fen 4k3/8/8/8/8/8/8/8 w - - 0 1",
         "fen " + "x" * 100_000,
         "fen 4k3/8/8/8/8/8/4R3/4K3 w - - 0 1",  # black could be taken
-        "fen 4k2R/8/8/8/8/8/8/r3K3 w - - 0 1",  # both in check
         f"fen {FISCHER}",
         "fen 4k3/8/8/8/8/8/8/R4K1R w KQ - 0 1",  # castling of Chess960
         "startpos moves e2e5",
-        "startpos moves e2e4 e7e5 e1g1 g8f6",
         "startpos moves e2e4 xyz",
         "startpos moves e2e4 0000 d2d4",
         "startpos moves f2f3 e7e5 g2g4 d8h4 e2e4",  # after mate
