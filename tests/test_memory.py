@@ -7,29 +7,25 @@ import sys
 import time
 import tracemalloc
 from typing import Any, cast
+from unittest import mock
 
 import pyspiel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from precomp_games import HistoryTree, MixturePolicy, RolloutValues, config
 from precomp_games._support import memory
 from precomp_games._support.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
 from tests.chess.test_engine import forked
-from tests.oracles.games import random_menu, random_policy, random_tree, uniform
+from tests.oracles.games import penalties, random_menu, random_policy, random_tree, settings, uniform
+from tests.properties import examples
 
 
 def test_sizes():
-    for given, size in (
-        (2e9, 2e9),
-        (10**6, 1e6),
-        ("2GB", 2e9),
-        ("1.5 g", 1.5e9),
-        ("512MiB", 512 * 2**20),
-        ("1GiB", 2**30),
-        ("3000000", 3e6),
-        (math.inf, math.inf),
-    ):
-        assert check_memory(given, "max_memory") == size
+    texts = {"2GB": 2e9, "1.5 g": 1.5e9, "512MiB": 512 * 2**20, "1GiB": 2**30, "3000000": 3e6}
+    for limit, size in {**texts, 2e9: 2e9, 10**6: 1e6, math.inf: math.inf}.items():
+        assert check_memory(limit, "max_memory") == size
     for wrong in ("", "GB", "2 X", "-1GB", "0", 0, -1.0, math.nan, True, [1], 2, "2", "2K"):
         with pytest.raises(ValueError, match=r"config\(\): expected max_memory"):
             config(max_memory=wrong)
@@ -119,44 +115,39 @@ def test_memory_that_was_freed_is_given_back_first(used, monkeypatch):
 
 def test_the_refusal_says_what_to_change():
     game = pyspiel.load_game("tic_tac_toe")
-    given = {"sigma_pre": uniform, "sigma": uniform, "penalties": (1e-4, math.inf)}
+    how = {"sigma_pre": uniform, "sigma": uniform, "penalties": (1e-4, math.inf)}
     with config(max_memory=resident_memory() + 1e5):
         with pytest.raises(ValueError) as refused:
-            HistoryTree.from_game(game, **given)
+            HistoryTree.from_game(game, **how)
         words = (
             "raise the penalties, give a position_key, give an evaluation function as leaf_value, or raise"
         )
         assert words in str(refused.value)
-        given["leaf_value"] = lambda state: 0.0
+        how["leaf_value"] = lambda state: 0.0
         with pytest.raises(ValueError, match=r"raise the penalties, or raise max_memory$"):
-            HistoryTree.from_game(game, position_key=lambda state: state.history_str(), **given)
-        given["leaf_value"] = RolloutValues(games=1000)
+            HistoryTree.from_game(game, position_key=lambda state: state.history_str(), **how)
+        how["leaf_value"] = RolloutValues(games=1000)
         with pytest.raises(ValueError, match="max_memory"):
-            HistoryTree.from_game(game, **given)
+            HistoryTree.from_game(game, **how)
 
 
-def test_trees_are_the_same_in_blocks(monkeypatch):
+@examples(80)
+@given(settings(menus=True, depth=5), penalties(), st.booleans())
+def test_trees_are_the_same_in_blocks(setting, penalties, several):
     """Policies that are asked in small blocks, and states that are watched one by one."""
-    policies = [random_policy(seed) for seed in range(4)]
+    game, pre, sigma = setting
+    if several:
+        sigma, penalties = (sigma[0], MixturePolicy(sigma)), (penalties[0], math.inf)
     found = []
     for block in (BLOCK, 3):
-        monkeypatch.setattr("precomp_games.policies.rows.BLOCK", block)
-        monkeypatch.setattr(memory, "BLOCK", block)
-        for pre, sigma, penalties in (
-            (policies[1], policies[3], 1e-3),
-            (random_menu(5), policies[3], 1e-3),
-            (policies[1], MixturePolicy(policies[2:]), (1e-3, math.inf)),
+        with (
+            mock.patch("precomp_games.policies.rows.BLOCK", block),
+            mock.patch.object(memory, "BLOCK", block),
         ):
-            tree = HistoryTree.from_game(
-                random_tree(2, depth=6),
-                sigma_pre=(policies[0], pre),
-                sigma=(policies[2], sigma),
-                penalties=penalties,
-            )
-            assert tree.num_histories > 100
-            mixed = tree.mixture.sigma.tolist() if tree.mixture else None
-            found.append((tree.fingerprint, tree.work, mixed))
-    assert found[:3] == found[3:]
+            tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)
+        mixed = tree.mixture.sigma.tolist() if tree.mixture else None
+        found.append((tree.fingerprint, tree.work, mixed))
+    assert found[0] == found[1]
 
 
 def test_components_are_asked_a_block_at_a_time(used, monkeypatch):

@@ -76,7 +76,7 @@ def test_a_store_keeps_what_was_put_first(tmp_path_factory, steps):
         store.close()
         assert not Path(f"{before}-wal").exists()
         store = EvaluationStore(path)
-    asked = ["p", "q", "r", "s", "p", *map(str, range(700))]  # more than a query takes
+    asked = ["p", "q", *map(str, range(700)), "r", "s", "p"]  # more than a query takes
     assert len(store) == sum(samples == 0 for *_, samples in kept)
     assert store.engines() == sorted({engine for engine, *_ in kept})
     for of in [*OF, ("A 1", "nodes=1000", 3), ("C", "nodes=1000", 2)]:
