@@ -220,7 +220,7 @@ def test_what_arrays_take_is_what_is_said():
     usual = {"sigma": random_policy(2, by="position"), "penalties": 1e-9, "leaf_value": lambda state: 0.0}
     pre, menu = random_policy(1, by="position"), random_menu(5, by="position")
     evaluated = {"stop_value": "evaluate", "penalties": (1e-9, math.inf), "truncate": "values"}
-    game = random_tree(3, depth=9, actions=4, chance=0.0, width=2)
+    game = random_tree(3, depth=8, actions=4, chance=0.0, width=2)
     wide = [
         lambda given=given: HistoryTree.from_game(
             game, position_key=str, **usual | {"truncate": "none"} | given

@@ -245,7 +245,7 @@ def test_where_games_are_lost_the_book_plays_something_else(engines):
 # -- the command -------------------------------------------------------------------------------------------
 
 # Where the fifty moves are nearly over, games are short.
-ROOK = "8/5k2/8/8/8/8/3RK3/8 w - - 88 80"
+ROOK = "8/5k2/8/8/8/8/3RK3/8 w - - 92 80"
 
 
 @pytest.fixture
@@ -254,7 +254,7 @@ def spar(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def run(*flags, engine=REMEMBERS, fen=ROOK, error=""):
-        how = [f"--engine={engine}", f"--fen={fen}", "--max_plies=6", "--max_evaluations=20", "--menu=2"]
+        how = [f"--engine={engine}", f"--fen={fen}", "--max_plies=4", "--max_evaluations=10", "--menu=2"]
         status = main(["precomp-games", "spar", *how, "--output_dir=out", *flags])
         said = capsys.readouterr()
         assert (status, error in said.err) == (1 if error else 0, True), said.err
