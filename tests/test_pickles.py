@@ -163,7 +163,7 @@ SHUFFLE = " ".join(["g1f3", "g8f6", "f3g1", "f6g8"] * 400)  # longer than pickle
 )
 def test_what_users_hold_is_the_same_there(pool, make, look):
     value = make()
-    assert pool.apply(look, (value,)) == look(value)
+    assert pool.apply(look, (value,)) == look(pickle.loads(pickle.dumps(value))) == look(value)
 
 
 # -- trees ---------------------------------------------------------------------------------------------------
