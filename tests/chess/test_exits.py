@@ -1,5 +1,6 @@
 """Coverage and traps of books against all their games, one after the other."""
 
+import dataclasses
 import io
 import math
 from collections import defaultdict
@@ -132,6 +133,9 @@ def test_a_trap_in_words_and_as_a_game():
     reply = game.next().next()
     assert reply.nags == {chess.pgn.NAG_MISTAKE} and " ".join(reply.comment.split()) == told
     assert traps_pgn(book, [], {}) == ""
+    shares = (0.705, 0.03, 0.015, 0.25)  # one in 25 is not likely
+    rare = [dataclasses.replace(each, reach=share) for each, share in zip(exits, shares, strict=True)]
+    assert traps(book, rare, lost) == []
     good = chess.engine.PovScore(chess.engine.Cp(49), chess.WHITE)
     assert traps(book, exits, lost | {uci("e2e4 c7c5"): good}) == []
     unknown = [BookExit(each.history, False, each.reach, None) for each in exits]
