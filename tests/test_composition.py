@@ -251,7 +251,10 @@ def learn(row, form, seed=SEED):
         policy: Any = functools.partial(learned_row, made)
     else:
         made.solve()
-        policy = lambda state: normalized(made.action_probabilities(state))  # noqa: E731
+
+        def policy(state):
+            return normalized(made.action_probabilities(state))
+
     return meta_exploitability(tree_of(KUHN), strategies_from_policy(game, policy)), made
 
 
@@ -359,7 +362,8 @@ def test_walks_see_the_whole_game_and_openspiel_s_own_export_has_the_value(name,
         found = get_all_states.get_all_states(
             names[made], include_terminals=True, to_string=lambda state: state.history_str()
         )
-        assert "e" in made[:1] or len(found) == expected
+        if made in ("game", "cached"):
+            assert len(found) == expected
         information[made] = {s.information_state_string() for s in found.values() if not s.is_terminal()}
         assert len(information[made]) == game.tree.num_infosets
     assert information["game"] == information["cached"]

@@ -163,8 +163,6 @@ _SMALL = {
     "match": "--games=2 --nocontrols --exits=0",
     "spar": "--clock=0.5+0.005 --analyst_nodes=200 --menu=2 --max_evaluations=20 --play=2 --last=1",
 }
-# Of commands: with these no other test runs one.
-_OWN_RUNS = ("--opponent_plays=", "--opponent=", "--export_store=")
 
 
 @pytest.fixture
@@ -184,19 +182,22 @@ def here(tmp_path, monkeypatch, searches):
     monkeypatch.setattr("sys.stdin", io.StringIO("q\n"))
 
 
-def run_small(words):
-    small = _SMALL.get(words[1], "") if words[0] == "precomp-games" else ""
-    assert run_ours(words, *shlex.split(small))
+def _runs():
+    """Yield lists of commands: stories, and commands with flags with which no other test runs one."""
+    for story in _STORIES:
+        yield pytest.param(commands_in(story.read_text(encoding="utf-8")), id=story.name)
+    for each in _commands():
+        if re.search("--(opponent_plays|opponent|export_store)=", each.id):
+            yield pytest.param(list(each.values), id=each.id)
 
 
 @pytest.mark.engine
-@pytest.mark.slow("of flags that other tests give too")
-@pytest.mark.parametrize(
-    "words",
-    [each for each in _commands() if any(" ".join(each.values[0]).count(f" {own}") for own in _OWN_RUNS)],
-)
-def test_shell_snippets_run(words, here):
-    run_small(words)
+@pytest.mark.slow("commands, each of which has tests of its own")
+@pytest.mark.parametrize("commands", list(_runs()))
+def test_commands_run_from_top_to_bottom(commands, here):
+    for words in commands:
+        small = _SMALL.get(words[1], "") if words[0] == "precomp-games" else ""
+        assert run_ours(words, *shlex.split(small))
 
 
 @pytest.mark.parametrize("story", _STORIES, ids=lambda story: story.stem)
@@ -205,14 +206,6 @@ def test_a_story_has_four_commands_and_tells_how_long_they_take(story):
     told = r"^# (?:\d+ (?:second|minute|hour)s?|As long as you like)[,:].*\n\S"
     assert 1 <= len(commands_in(text)) == len(re.findall(told, text, re.MULTILINE)) <= 4
     assert [each.stem for each in _STORIES] == ["coach", "engine_author", "researcher"]
-
-
-@pytest.mark.engine
-@pytest.mark.slow("commands, each of which has tests of its own")
-@pytest.mark.parametrize("story", _STORIES, ids=lambda story: story.stem)
-def test_a_story_runs_from_top_to_bottom(story, here):
-    for words in commands_in(story.read_text(encoding="utf-8")):
-        run_small(words)
 
 
 # -- the rest ----------------------------------------------------------------------------------------

@@ -350,8 +350,10 @@ def test_books_of_both_colors(tmp_path, searches):
     for row in matches:
         assert row["games"] == 4 and row["low"] <= row["score"] <= row["high"]
         made = result_of(tmp_path / row["side"])
-        assert row["player"] not in players[1:4] or row["positions"] == made["size"] > 0
-        assert row["player"] == players[4] or sum(exit["games"] for exit in row["exits"]) == 4
+        if row["player"] in players[1:4]:
+            assert row["positions"] == made["size"] > 0
+        if row["player"] != "analyst all game":
+            assert sum(exit["games"] for exit in row["exits"]) == 4
         if row["player"] == "the book":
             # Where each exit's promise counts by its reach, they are the book's.
             promised = sum(exit["reach"] * exit["promised"] for exit in row["exits"])
