@@ -169,7 +169,7 @@ def test_wrong_input(prepared, answer, tmp_path):
     bad = tmp_path / "bad"
     bad.mkdir()
     evaluated = [answer["memorized"][0] | {"evaluation": {"cp": 0.5}}]
-    for words in ("nonsense", json.dumps(answer | {"memorized": evaluated})):
+    for words in ("nonsense", "[" * 100_000, json.dumps(answer | {"memorized": evaluated})):
         (bad / "result.json").write_text(words)
         refused("--from=bad", told="bad")
     (bad / "result.json").write_text("{}")

@@ -233,15 +233,14 @@ def test_bounds_and_clocks(tmp_path, searches):
     bounds_are_bounds(table(tmp_path / "entropy_bounds.csv"))
     assert result_of(tmp_path, "settings.json")["analyst_limit"] == "nodes=300"
     printed("clock_precomputation", *shared, "--r=20", "--penalty=0.1", "--times=4,12")
-    learnt = 0
-    for row in table(tmp_path / "clock_precomputation.csv"):
-        for way in ("moves only", "time only", "both"):
-            value, unprepared = float(row[f"{way}: value"]), float(row["unprepared"])
-            assert value >= unprepared - 1e-9
-            # To learn nothing is worth the same, whatever could have been learnt.
-            assert int(row[f"{way}: size"]) or value == pytest.approx(unprepared, abs=1e-9)
-            learnt += int(row[f"{way}: size"])
-    assert learnt > 0
+    found = [
+        (int(row[f"{way}: size"]), float(row[f"{way}: value"]) - float(row["unprepared"]))
+        for row in table(tmp_path / "clock_precomputation.csv")
+        for way in ("moves only", "time only", "both")
+    ]
+    assert min(gain for _, gain in found) >= -1e-9 and any(size for size, _ in found)
+    # To learn nothing is worth the same, whatever could have been learnt.
+    assert all(abs(gain) <= 1e-9 for size, gain in found if not size)
 
 
 # Costs seconds: runs of the example.
@@ -318,16 +317,13 @@ def test_both_sides_prepare_with_menus(tmp_path):
     flags += ["--menu=2", "--menu_window_cp=400", "--max_plies=3", "--r=200", "--penalty_factors=1,3"]
     flags += ["--penalty=0.003", "--fen=4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1", "--scale_cp=1000"]
     said = printed("chess_equilibrium", *flags, "--output_dir=out", cwd=tmp_path)
-    assert "with another move than alone" in said
     found = result_of(tmp_path / "out")
-    assert found["nash_conv"] < 1e-12 and found["settings"]["menu"] == 2
+    assert "with another move than alone" in said and found["settings"]["menu"] == 2
     rows = [row for side in ("white", "black") for row in found["memorized"][side]]
     assert sum(row["probability"] for row in rows) == pytest.approx(sum(found["sizes"]))
-    for row in rows:
-        assert list(row["play"].values()) == [1.0] and not row["play"].keys() & row["instead"].keys()
-        assert row["also_alone"] == (row["alone"] == row["play"])
-        assert all(loss <= 1e-9 for loss in row["instead"].values())
-    assert any(row["instead"] for row in rows)
+    assert all(row["also_alone"] == (row["alone"] == row["play"]) for row in rows)
+    assert any(row["instead"] for row in rows) and found["nash_conv"] < 1e-12
+    assert all(loss <= 1e-9 for row in rows for loss in row["instead"].values())
     flags += ["--max_histories=20", "--output_dir=no"]
     fails("chess_equilibrium", *flags, told="at most max_histories=20", cwd=tmp_path)
 
@@ -337,24 +333,30 @@ def test_both_sides_prepare_with_menus(tmp_path):
 
 @pytest.mark.engine
 @pytest.mark.slow("two preparations and their matches")
-def test_books_of_both_colors(tmp_path, searches):
+def test_a_match_of_books_of_both_colors(tmp_path, searches):
     kept = f"--store={searches}"
     for side in ("white", "black"):
         flags = [*TINY, "--evaluation=linear", f"--side={side}", "--match_games=0", kept]
         printed("chess_preparation", *flags, f"--output_dir={side}", cwd=tmp_path)
-    both = ["--from=white", "--from=black", "--games=4", kept]
+    both = ["--from=white", "--from=black", "--games=4", "--sprt=0,5", kept]
     said = printed("book_match", *both, "--output_dir=out", cwd=tmp_path)
     matches = result_of(tmp_path / "out")["matches"]
     players = ["no book", "the book", "most reached", "main lines", "analyst all game"]
     assert [row["player"] for row in matches] == 2 * players
     for row in matches:
-        assert row["games"] == 4 and row["low"] <= row["score"] <= row["high"]
-        made = result_of(tmp_path / row["side"])
+        found, made = (
+            MatchStatistics(row["wins"], row["draws"], row["losses"]),
+            result_of(tmp_path / row["side"]),
+        )
+        assert (found.games, found.score) == (4, row["score"]) and row["low"] <= row["score"] <= row["high"]
+        for name, value in zip(("elo", "elo_low", "elo_high"), (found.elo, *found.elo_interval), strict=True):
+            assert row[name] == (value if math.isfinite(value) else None)
         if row["player"] in players[1:4]:
             assert row["positions"] == made["size"] > 0
         if row["player"] != "analyst all game":
             assert sum(exit["games"] for exit in row["exits"]) == 4
         if row["player"] == "the book":
+            assert f"{'Elo with the book':<20}{found}\n" in said
             # Where each exit's promise counts by its reach, they are the book's.
             promised = sum(exit["reach"] * exit["promised"] for exit in row["exits"])
             assert promised == pytest.approx(row["promised"], abs=1e-6) == made["utility"]
@@ -362,39 +364,18 @@ def test_books_of_both_colors(tmp_path, searches):
             score = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
             white = sum(score[game.headers["Result"]] for game in games) / 4
             assert row["score"] == (white if row["side"] == "white" else 1.0 - white)
-    assert is_png(tmp_path / "out" / "match.png")
+    assert "SPRT with the book  LLR " in said and "H0: +0, H1: +5 logistic Elo: goes on\n" in said
     assert "Where games leave the book:" in said and "xpected score" not in said
+    assert "made against another opponent" not in said and is_png(tmp_path / "out" / "match.png")
     # One engine, and nothing to search: the same files.
     again = printed("book_match", *both, "--workers=1", "--output_dir=again", cwd=tmp_path)
     assert again.count(" 0 new") == 2 and files(tmp_path / "again") == files(tmp_path / "out")
-    openings = ["--from=white", "--games=2", kept, "--nocontrols", "--openings=0.5", "--output_dir=other"]
-    other = printed("book_match", *openings, cwd=tmp_path)
-    assert " start positions, in which White scores near 0.5" in other
+    other = ["--games=2", "--nocontrols", "--openings=0.5", "--opponent=uci(r=100)", "--output_dir=other"]
+    said = printed("book_match", both[0], kept, *other, cwd=tmp_path)
+    assert "The book was made against another opponent" in said
+    assert " start positions, in which White scores near 0.5" in said
     assert {"openings.epd", "openings.pgn"} <= files(tmp_path / "other").keys()
-
-
-@pytest.mark.engine
-@pytest.mark.slow("a match, as in test_a_match_of_a_repertoire_and_the_folder_of_its_judgment")
-def test_a_book_of_several_moves_and_a_test_of_its_games(tmp_path, searches):
-    store = f"--store={searches}"
-    few = [*PLAYED, "--r=30", "--menu=2", "--budget=4", "--play_budget=8", "--match_games=0"]
-    printed("chess_preparation", *few, store, "--output_dir=book", cwd=tmp_path)
-    flags = ["--from=book", "--games=2", "--sprt=0,5", store, "--output_dir=out"]
-    said = printed("book_match", *flags, cwd=tmp_path)
-    assert "SPRT with the book  LLR " in said and "H0: +0, H1: +5 logistic Elo: goes on\n" in said
-    matches = {row["player"]: row for row in result_of(tmp_path / "out")["matches"]}
-    assert list(matches)[-2:] == ["linear evaluation", "analyst all game"]
-    for row in matches.values():
-        found = MatchStatistics(row["wins"], row["draws"], row["losses"])
-        assert (found.games, found.score) == (2, row["score"]) and row["positions"] <= 4
-        for kept, value in zip(("elo", "elo_low", "elo_high"), (found.elo, *found.elo_interval), strict=True):
-            assert row[kept] == (value if math.isfinite(value) else None)
-        called = {"the book": "Elo with the book", "no book": "Elo without"}.get(row["player"])
-        assert called is None or f"{called:<20}{found}\n" in said
-    # What there is without it comes from seven games, of which the match has the first ones.
-    half_points = 14.0 * matches["no book"]["promised"]
-    assert half_points == pytest.approx(round(half_points))
-    assert len(games_of(tmp_path / "out" / "games.pgn")) == 2
+    assert [row["player"] for row in result_of(tmp_path / "other")["matches"]] == players[:2]
 
 
 # Costs seconds: an example.
@@ -410,23 +391,6 @@ def test_books_of_several_sizes(tmp_path, searches):
     (data,), size = data_of(page), int(rows[5]["positions"])
     assert len(data["positions"]) == size and "What books of several sizes score</bdi>" in page
     assert len(table(tmp_path / "book.csv")) == size and is_png(tmp_path / "sizes.png")
-
-
-@pytest.mark.engine
-@pytest.mark.slow("a preparation against several opponents")
-def test_several_opponents_at_once(tmp_path, searches):
-    flags = [*PLAYED, "--r=5,60", "--r_weights=1,2", "--evaluation=linear", f"--store={searches}"]
-    written = ["--output_dir=book", "--report", "--match_games=2"]
-    said = printed("chess_preparation", *flags, *written, cwd=tmp_path)
-    assert "r = 5, 60 cp, drawn as 1, 2" in said
-    assert "  r = 5 alone\n" in said and "  r = 60 alone\n" in said  # a match against each
-    page = (tmp_path / "book" / "report.html").read_text(encoding="utf-8")
-    assert "(r = 5 or 60 cp, drawn for each game as 1 to 2)" in page
-    played = ["--from=book", "--games=2", f"--store={searches}", "--nocontrols", "--output_dir=out"]
-    assert "another opponent" not in printed("book_match", *played, cwd=tmp_path)
-    other = printed("book_match", *played, "--opponent=uci(r=5)", cwd=tmp_path)
-    assert "The book was made against another opponent" in other
-    assert [row["player"] for row in result_of(tmp_path / "out")["matches"]] == ["no book", "the book"]
 
 
 # -- how random an opponent is, and what scores are worth --------------------------------------------
@@ -473,13 +437,11 @@ def test_a_fit_to_games_that_are_played(tmp_path):
         # What is tested with is another setting than all that was fitted to.
         assert ("r = 60" in row["setting"]) == (row["test"] == "1") == (row["r"] == "60.0")
         assert sum(int(row[name]) for name in ("wins", "draws", "losses")) == 2
-        assert 0.0 < float(row["expected"]) < 1.0
     evidence = result_of(tmp_path / "out", "calibration.json")["evidence"]
     assert evidence["positions"] == sum(row["test"] == "0" for row in rows)
-    kinds = {line["evaluation"]: line for line in evidence["kept_out"]["exit"]}
-    assert kinds.keys() >= {"calibrated", "linear", "threshold", "logistic"}
-    for line in kinds.values():
-        assert f"{line['brier']:.4f}" in said and line["low"] <= line["more"] <= line["high"]
+    kinds = {line["evaluation"] for line in evidence["kept_out"]["exit"]}
+    assert kinds >= {"calibrated", "linear", "threshold", "logistic"}
+    assert all(f"{line['brier']:.4f}" in said for line in evidence["kept_out"]["exit"])
 
 
 @pytest.mark.engine

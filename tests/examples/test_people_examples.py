@@ -293,29 +293,22 @@ def test_models_of_people_are_checked_in_all_parts(tmp_path):
 # -- one's own book and games ------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory):
-    """Return the outputs of judging and reviewing, from the shipped samples and searches alone."""
-    folder = tmp_path_factory.mktemp("judged")
+@_SMALLER
+def test_the_sample_book_is_judged_and_the_sample_games_are_reviewed(tmp_path):
     said = {}
     for example in ("judge_book", "review_games"):
-        said[example] = printed(example, f"--output_dir={example}", cwd=folder, has_engine=False)
+        said[example] = printed(example, f"--output_dir={tmp_path / example}", has_engine=False)
         # No share of a game is printed; what is listed as worth less is so by a hundredth of a point or more.
         assert "points in 100 games" in said[example] and "No engine found" in said[example]
         assert not re.search(r"(?<![\d.])-?[01]\.\d{3,}(?![\d%])", said[example])
         _, _, rest = said[example].partition("worth less than another one, by these scores")
         less = re.findall(r"^ *([\d.]+) +[\d.]+%", rest.partition("\n\n")[0], re.MULTILINE)
         assert less and all(float(each) > 0.0 for each in less)
-    return folder, said
 
-
-@_SMALLER
-def test_the_sample_book_is_judged(judged):
-    folder, said = judged
-    result = result_of(folder / "judge_book")
+    result = result_of(tmp_path / "judge_book")
+    positions = result["positions"]
     assert result["read"]["positions"] == 81 and result["read"]["contradictions"] == 3
     assert result["score"] == "Fitted score" and "0 of them new" in said["judge_book"]
-    positions = result["positions"]
     assert len(positions) == result["size"] == 22 and len(result["learn"]) == 10
     gains = sum(each["gain"] for each in positions)
     assert result["unprepared"] + gains == pytest.approx(result["utility"], abs=1e-9)
@@ -326,26 +319,20 @@ def test_the_sample_book_is_judged(judged):
     assert (positions[0]["after"], positions[0]["forgetting"]) == ("(start)", pytest.approx(gains, abs=1e-9))
     assert sum(each["because"] == "the opponent" for each in result["not_met"]) == 54
     for name in ("positions", "learn", "holes", "not_met"):
-        assert len(table(folder / "judge_book" / f"{name}.csv")) == len(result[name])
-    for title in ("forgetting", "drop first", "learn next", "without an answer", "hardly lets you"):
-        assert title in said["judge_book"]
+        assert len(table(tmp_path / "judge_book" / f"{name}.csv")) == len(result[name])
 
-
-@_SMALLER
-def test_the_sample_games_are_reviewed(judged):
-    folder, said = judged
-    result = result_of(folder / "review_games")
-    assert result["reviewed"] == 5 and "1 left out: games with the other side" in said["review_games"]
-    assert result["left_by"] == {"the book's end": 2, "you": 1, "the opponent": 2}
-    (by_you,) = (each for each in result["games"] if each["left_by"] == "you")
+    seen = result_of(tmp_path / "review_games")
+    assert seen["reviewed"] == 5 and "1 left out: games with the other side" in said["review_games"]
+    assert seen["left_by"] == {"the book's end": 2, "you": 1, "the opponent": 2}
+    (by_you,) = (each for each in seen["games"] if each["left_by"] == "you")
     assert (by_you["game"], by_you["played"], by_you["better"]) == (2, "exd5", "e5")
-    assert [each["learn"] for each in result["to_learn"]] == ["e5"]
+    assert [each["learn"] for each in seen["to_learn"]] == ["e5"]
     # A reply that was played once, of a model that was worth five games.
-    new = next(each for each in result["replies"] if each["reply"] == "Nc6" and each["was"] < 1e-9)
+    new = next(each for each in seen["replies"] if each["reply"] == "Nc6" and each["was"] < 1e-9)
     assert new["is"] == pytest.approx(1 / 6, abs=1e-6)
-    before = result_of(folder / "judge_book")["utility"]
-    assert result["before"]["utility"] == pytest.approx(before, abs=1e-12) and result["utility"] != before
-    assert len(table(folder / "review_games" / "games.csv")) == 5
+    assert seen["before"]["utility"] == pytest.approx(result["utility"], abs=1e-12)
+    assert seen["utility"] != result["utility"]
+    assert len(table(tmp_path / "review_games" / "games.csv")) == 5
 
 
 def test_a_table_of_an_earlier_run_goes(tmp_path):
