@@ -187,7 +187,7 @@ def _runs():
     for story in _STORIES:
         yield pytest.param(commands_in(story.read_text(encoding="utf-8")), id=story.name)
     for each in _commands():
-        if re.search("--(opponent_plays|opponent|r_weights|export_store)=", each.id):
+        if re.search("precomp-games prepare .*--(opponent_plays|opponent|r_weights|export_store)=", each.id):
             yield pytest.param(list(each.values), id=each.id)
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.examples.launcher import EXAMPLES, FOLDER, command_of, launch, result_of
+from tests.examples.launcher import EXAMPLES, FOLDER, launch, result_of
 
 EXAMPLE = FOLDER / "best_precomputation.py"
 
@@ -53,14 +53,10 @@ def test_a_full_disk_is_named(run_code):
     assert result.stderr == "error: [Errno 28] No space left on device: 'standard output'\n"
 
 
-# Those that start a command are alike.
-@pytest.mark.parametrize(
-    "example", ["chess_preparation", *(each for each in EXAMPLES if not command_of(each))]
-)
-@pytest.mark.slow("every example; one in test_what_becomes_of_errors_of_imports")
-def test_each_example_starts(example):
-    """From nothing, which no other test does with most of them."""
-    shown = from_nothing(sys.executable, EXAMPLE.with_stem(example), "--help")
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.slow("every example; one in the tests around")
+def test_each_example_has_help(example):
+    shown = launch(example, "--help")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert f"examples/{example}.py" in shown.stdout and re.search(r"^  --\w+: ", shown.stdout, re.MULTILINE)
 
