@@ -218,7 +218,7 @@ class Level(NamedTuple):
 
 
 def level_game(
-    seed: int,
+    seed: int | np.random.Generator,
     levels: Sequence[Level],
     scale: float = 1.0,
     ties: bool = False,
@@ -232,20 +232,7 @@ def level_game(
     whatever was played. general: each player has utilities of its own; otherwise they add up to 0.
     """
     rng = np.random.default_rng(seed)
-    odds = [rng.dirichlet(np.ones(level.actions)) for level in levels]
-    return _written(rng, levels, odds, scale, lottery, general, ties)
-
-
-def _written(
-    rng: np.random.Generator,
-    levels: Sequence[Level],
-    chances: Sequence[np.ndarray],
-    scale: float,
-    lottery: bool,
-    general: bool,
-    ties: bool = False,
-) -> pyspiel.Game:
-    """Return a `level_game`, whose generator has utilities left to draw."""
+    chances = [rng.dirichlet(np.ones(level.actions)) for level in levels]
     names: tuple[dict[tuple[Any, ...], int], ...] = ({}, {})
     text = EfgText()
     digits = 0 if ties else 6
@@ -287,29 +274,21 @@ def _written(
 
 
 def random_efg(
-    seed: int,
-    depth: int = 4,
-    actions: int = 2,
-    scale: float = 1.0,
-    lottery: bool = False,
-    shown: float = 0.0,
-    general: bool = False,
+    seed: int, depth: int = 4, actions: int = 2, shown: float = 0.0, **options: Any
 ) -> pyspiel.Game:
     """Return a `level_game` whose turns come from the seed, too; the last is a player's.
 
     With the probability `shown` all that was done is shown at a depth: proper subgames begin there.
     """
     rng = np.random.default_rng(seed)
-    movers = [int(p) - 1 for p in rng.choice([0, 1, 1, 2, 2], size=depth)]
+    movers = (rng.choice([0, 1, 1, 2, 2], size=depth) - 1).tolist()
     movers[-1] = int(rng.integers(1, 3)) - 1
-    hidden = rng.random((3, depth)) >= 0.5
-    chances = [rng.dirichlet(np.ones(actions)) for _ in range(depth)]
-    opened = rng.random(depth) < shown if shown else np.zeros(depth, bool)
-    levels = [
-        Level(mover, actions, (bool(hidden[1, d]), bool(hidden[2, d])), open=bool(opened[d]))
-        for d, mover in enumerate(movers)
-    ]
-    return _written(rng, levels, chances, scale, lottery, general)
+    hidden = (rng.random((3, depth))[1:].T >= 0.5).tolist()
+    opened = np.random.default_rng([seed, 1]).random(depth) < shown
+    turns = zip(movers, hidden, opened.tolist(), strict=True)
+    return level_game(
+        rng, [Level(p, actions, tuple(unseen), open=seen) for p, unseen, seen in turns], **options
+    )
 
 
 @functools.lru_cache(maxsize=32)  # the rows of a large game, drawn once for all tests that share its policies
