@@ -89,16 +89,10 @@ def test_the_same_again_is_in_the_store(folder, prepared, run):
     assert "--from: expected one book a color" in run("match", _FROM, f"--from={_AGAIN}", status=1)
 
 
-def test_each_color_keeps_its_own_files(tmp_path, capsys):
-    white, black, both = (str(tmp_path / f"{name}.pgn") for name in ("white", "black", "both"))
-    texts = {
-        white: "1. e4 e5 (1... c5 2. Nf3) (1... e6 2. d4) 2. Nf3 Nc6 (2... d6 3. d4) 3. Bb5\n",
-        black: "1. e4 (1. d4 d5) (1. c4 c5) e5 2. Nf3 (2. Bc4 Nf6) 2... Nc6\n",
-        both: "1. e4 e5 2. Nf3 Nc6\n",
-    }
-    for path, text in texts.items():
-        with open(path, "w") as file:
-            file.write(text)
+def test_each_color_keeps_its_own_files(folder, capsys):
+    white, black, both = "mine.pgn", "black.pgn", "both.pgn"
+    (folder / black).write_text("1. e4 (1. d4 d5) (1. c4 c5) e5 2. Nf3 (2. Bc4 Nf6) 2... Nc6\n")
+    (folder / both).write_text("1. e4 e5 2. Nf3 Nc6\n")
 
     def kept(*files):
         return opponent._kept_files(types.SimpleNamespace(keep=list(files), fen=""), ["white", "black"])

@@ -312,7 +312,7 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
 
 
 def test_both_sides_prepare_with_menus(tmp_path):
-    """By an engine of no strength; test_equilibrium_tree.py has the books."""
+    """By an engine of no strength; test_trees.py has the books."""
     flags = [f"--engine={engine_file(tmp_path, slow=False)}", "--workers=1", "--store=s.sqlite"]
     flags += ["--menu=2", "--menu_window_cp=400", "--max_plies=3", "--r=200", "--penalty_factors=1,3"]
     flags += ["--penalty=0.003", "--fen=4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1", "--scale_cp=1000"]
