@@ -10,7 +10,7 @@ import sys
 import chess
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precomp_games import config, make_policy
@@ -81,6 +81,8 @@ def difference(policy, networks, states_and_boards):
     rating=st.sampled_from([800, 1200, 1300, 1600, 2400]) | st.integers(1200, 1600),
     spread=st.sampled_from([0.0, 200.0]),
 )
+@example(seed=1, fen="", rating=1300, spread=0.0)
+@example(seed=1, fen=_AHEAD, rating=800, spread=200.0)
 def test_networks_say_what_plain_ones_say(folder, seed, fen, rating, spread):
     """Averaged between two ratings; beyond, the last alone. With a spread, all by a normal distribution."""
     policy = HumanPolicy(GAME, rating, folder, spread=spread)
