@@ -1,24 +1,21 @@
 """Utilities may be measured in anything: all solvers on a game, and on the same game times a factor.
 
-    python -m tests.algorithms.test_units 500       # a campaign of so many games
-
 Factors go from 1e-15 to 1e15, penalties from 1e-12 of the range of utilities to 1000 times of it. Oracles are
 the same game at scale 1, brute force over all sets, and NashConv, which knows nothing of linear programs.
 """
 
-from __future__ import annotations
-
 import dataclasses
+import functools
 import math
-import sys
-import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from open_spiel.python.algorithms import exploitability
 
-from precomp_games import HistoryTree
 from precomp_games.algorithms import (
     MetaStrategy,
     best_first_precomputation,
@@ -35,78 +32,63 @@ from precomp_games.algorithms import (
 from precomp_games.algorithms.lookahead import commit_against_lookahead, equilibrium
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from tests.oracles import books
-from tests.oracles.games import expand, random_efg, random_menu, random_policy, random_tree
+from tests.oracles.games import SEEDS, SUPPORTS, expand, random_efg, random_policy, random_tree, setting
+from tests.properties import examples
 
 _RANGE = 4.0  # of the utilities of these games, about
 _SAME = 1e-9 * _RANGE
 _KINDS = ("policies", "menus", "hidden", "lottery", "positions")
-_MOST_SETS = 150
-
-Answers = dict[Any, Any]
 
 
-class _Case(NamedTuple):
-    """penalties: of both players at scale 1. factor: the other scale."""
+@dataclasses.dataclass(frozen=True)
+class _Case:
+    """penalties: of both players at scale 1."""
 
-    seed: int
     kind: str
-    pre: Any
+    game: Callable[..., Any]
+    sigma_pre: Any
     sigma: Any
-    factor: float
+    player: int
+    whole: bool
     penalties: tuple[float, float]
 
-    @property
-    def player(self) -> int:
-        return self.seed // 5 % 2
-
-    def game(self, scale: float) -> Any:
-        seed = self.seed
-        if self.kind in ("hidden", "lottery"):
-            return random_efg(seed, depth=4, scale=scale, lottery=self.kind == "lottery")
-        width = 3 if self.kind == "positions" else 0
-        return random_tree(seed, depth=4 + seed % 2, actions=2 + seed % 2, width=width, scale=scale)
-
-    def tree(self, scale: float, alone: bool) -> HistoryTree:
-        more: dict[str, Any] = {"truncate": "none"} if self.seed % 3 else {}
+    def tree(self, scale, alone):
+        more: dict[str, Any] = {"truncate": "none"} if self.whole else {}
         if self.kind == "positions":
             more = {"price": "positions", "position_key": str}
         penalties = [scale * penalty for penalty in self.penalties]
         if alone:
             penalties[1 - self.player] = math.inf
-        return expand(self.game(scale), self.pre, self.sigma, penalties, **more)
+        return expand(self.game(scale=scale), self.sigma_pre, self.sigma, penalties, **more)
 
 
-def _case(seed: int) -> _Case:
-    rng = np.random.default_rng([seed, 28])
-    kind = _KINDS[seed % len(_KINDS)]
-    by = {"positions": "position", "hidden": "infoset", "lottery": "infoset"}.get(kind, "history")
-    factor = 10.0 ** int(rng.integers(-15, 16)) * float(rng.choice([1.0, 3.0, 0.7, math.pi]))
-    low, high = [(-12.0, 3.0), (-3.0, -0.5)][seed % 2]  # anything, and where there is something to weigh up
-    first, second = _RANGE * 10.0 ** rng.uniform(low, high, 2)
-    menus = [kind == "menus" or (kind != "policies" and rng.random() < 0.4) for _ in (0, 1)]
-    support = ("full", "partial", "pure")[seed % 3]
-    return _Case(
-        seed,
-        kind,
-        tuple(
-            random_menu(7 * seed + i, by=by) if menus[i] else random_policy(7 * seed + i, support, by)
-            for i in (0, 1)
-        ),
-        tuple(random_policy(7 * seed + 2 + i, "full", by) for i in (0, 1)),
-        factor,
-        (first, second),
-    )
+@st.composite
+def _cases(draw, kinds=_KINDS):
+    kind, seed = draw(st.sampled_from(kinds)), draw(SEEDS)
+    if kind in ("hidden", "lottery"):
+        game = functools.partial(random_efg, seed, depth=4, lottery=kind == "lottery")
+    else:
+        depth, actions = draw(st.integers(3, 5)), draw(st.integers(2, 3))
+        width = 3 if kind == "positions" else 0
+        game = functools.partial(random_tree, seed, depth=depth, actions=actions, width=width)
+    support = {"policies": SUPPORTS, "menus": ("menu",)}.get(kind, ("menu", *SUPPORTS))
+    pre = draw(st.tuples(*[st.sampled_from(support)] * 2))
+    # Anything, and where there is something to weigh up.
+    power = st.floats(-12.0, 3.0) | st.floats(-3.0, -0.5)
+    penalties = tuple(_RANGE * 10.0 ** draw(power) for _ in (0, 1))
+    _, sigma_pre, sigma = setting(game(), seed, pre)
+    return _Case(kind, game, sigma_pre, sigma, draw(st.integers(0, 1)), draw(st.booleans()), penalties)
 
 
-def _worth(scale: float) -> Any:
+def _worth(scale):
     """Return an evaluation function: a number of [-1, 1] for each history."""
     return lambda state: scale * float(np.random.default_rng([3, *state.history()]).uniform(-1.0, 1.0))
 
 
-def _against_a_fixed_opponent(case: _Case, scale: float) -> Answers:
+def _against_a_fixed_opponent(case, scale):
     """Return the values of one player's preparation, by all solvers."""
     tree, player = case.tree(scale, alone=True), case.player
-    penalty, found = tree.penalties[player], Answers()
+    penalty, found = tree.penalties[player], {}
     for price in ("infosets", "positions") if case.kind == "positions" else ("infosets",):
         best = best_precomputation(tree, player, price=price)
         found[price, "best"] = best.value, best.upper, best.value + penalty * best.paid - best.utility
@@ -136,14 +118,21 @@ def _against_a_fixed_opponent(case: _Case, scale: float) -> Answers:
     return found
 
 
-def _best_first(case: _Case, scale: float) -> Answers:
+def _best_first(case, scale):
     """Bounds of the search, all the way, and cut short: then rounding may choose between equal hopes."""
-    found = Answers()
+    found = {}
     for gap, most, budget in ((1e-6, None, None), (0.3, None, None), (0.0, None, 2), (0.0, 12, None)):
         bounds = best_first_precomputation(
-            case.game(scale), case.pre, case.sigma, scale * case.penalties[case.player], case.player,
-            _worth(scale), gap=scale * gap, max_evaluations=most, budget=budget,
-        )  # fmt: skip
+            case.game(scale=scale),
+            case.sigma_pre,
+            case.sigma,
+            scale * case.penalties[case.player],
+            case.player,
+            _worth(scale),
+            gap=scale * gap,
+            max_evaluations=most,
+            budget=budget,
+        )
         if most is None:
             found["best first", gap, budget] = bounds.lower, bounds.upper
         else:
@@ -152,9 +141,9 @@ def _best_first(case: _Case, scale: float) -> Answers:
     return found
 
 
-def _equilibria(case: _Case, scale: float) -> Answers:
+def _equilibria(case, scale):
     """Return the value of the meta-game by all solvers, each with a certificate."""
-    tree, found = case.tree(scale, alone=False), Answers()
+    tree, found = case.tree(scale, alone=False), {}
     exact, program = meta_equilibrium(tree), meta_sequence_form_lp(tree)
     least = scale * min(*case.penalties, _RANGE)
     for each in (exact, program):
@@ -171,16 +160,15 @@ def _equilibria(case: _Case, scale: float) -> Answers:
     return found
 
 
-def _limited_lookahead(case: _Case, scale: float) -> Answers:
-    game = case.game(scale)
-    moves = 1 + case.seed // 10 % 2
-    found = commit_against_lookahead(game, case.player, moves, _worth(scale), delta=0.1 * scale)
+def _limited_lookahead(case, scale):
+    game = case.game(scale=scale)
+    found = commit_against_lookahead(game, case.player, 1 + case.whole, _worth(scale), delta=0.1 * scale)
     assert found.optimal and found.delta <= 0.1 * scale
     assert exploitability.nash_conv(game, equilibrium(game)) <= 1e-7 * _RANGE * scale
     return {"commitment": (found.supremum, found.bound)}
 
 
-def _answers(case: _Case, scale: float) -> Answers:
+def _answers(case, scale):
     found = _against_a_fixed_opponent(case, scale)
     if case.kind in ("policies", "menus", "positions"):
         found |= _best_first(case, scale)
@@ -191,14 +179,14 @@ def _answers(case: _Case, scale: float) -> Answers:
     return {name: np.asarray(values, float) / scale for name, values in found.items()}
 
 
-def _brute_force(case: _Case, scale: float) -> None:
+def _check_brute_force(case, scale):
     """All sets of a player, played out on the game that was multiplied."""
-    game, player = case.game(scale), case.player
-    sets = books.all_sets(game, player, _MOST_SETS) if case.kind == "policies" else []
+    game, player = case.game(scale=scale), case.player
+    sets = books.all_sets(game, player, 150)
     if not sets:
         return
     sizes = np.array([len(members) for members in sets])
-    utilities = books.own_utilities(game, player, sets, case.pre, case.sigma)
+    utilities = books.own_utilities(game, player, sets, case.sigma_pre, case.sigma)
     tree = case.tree(scale, alone=True)
     penalty, best = tree.penalties[player], best_precomputation(tree, player)
     assert best.value / scale == pytest.approx((utilities - penalty * sizes).max() / scale, abs=_SAME)
@@ -209,59 +197,46 @@ def _brute_force(case: _Case, scale: float) -> None:
             assert within / scale == pytest.approx(utilities[sizes <= budget].max() / scale, abs=_SAME)
 
 
-def _check(seed: int) -> None:
-    case = _case(seed)
-    whole, scaled = _answers(case, 1.0), _answers(case, case.factor)
-    assert whole.keys() == scaled.keys()
-    for name, values in whole.items():
+@examples(80)
+@given(_cases(), st.integers(-15, 15), st.sampled_from((1.0, 3.0, 0.7, math.pi)))
+def test_no_solver_goes_by_what_utilities_are_measured_in(case, power, digits):
+    factor = digits * 10.0**power
+    plain, scaled = _answers(case, 1.0), _answers(case, factor)
+    assert plain.keys() == scaled.keys()
+    for name, values in plain.items():
         assert values.shape == scaled[name].shape, name
         assert np.abs(values - scaled[name]).max(initial=0.0) <= _SAME, name
-    _brute_force(case, case.factor)
-
-
-@pytest.mark.parametrize("seed", [1, 2, 5, 7, 18, 19, 42, 46, 97, 281, 321])
-def test_no_solver_goes_by_what_utilities_are_measured_in(seed):
-    _check(seed)
+    if case.kind == "policies":
+        _check_brute_force(case, factor)
 
 
 @pytest.mark.parametrize(("scale", "share"), [(1e-9, 0.05), (1.0, 1e-9), (1.0, 1e-12)])
-def test_what_is_worth_nothing_is_not_memorized(scale, share):
-    for seed in range(5):
-        game = random_efg(seed, depth=3, scale=scale, lottery=True)
-        policies = [random_policy(4 * seed + k, "full", "infoset") for k in range(4)]
-        penalty = share * 3.0 * scale
-        tree = expand(game, tuple(policies[:2]), tuple(policies[2:]), penalty, truncate="none")
-        for found in (meta_equilibrium(tree), meta_sequence_form_lp(tree)):
-            assert found.sizes == (0.0, 0.0) and found.nash_conv == 0.0 and found.converged
+@examples(40)
+@given(SEEDS)
+def test_what_is_worth_nothing_is_not_memorized(scale, share, seed):
+    game = random_efg(seed, depth=3, scale=scale, lottery=True)
+    _, pre, sigma = setting(game, seed)
+    tree = expand(game, pre, sigma, share * 3.0 * scale, truncate="none")
+    for found in (meta_equilibrium(tree), meta_sequence_form_lp(tree)):
+        assert found.sizes == (0.0, 0.0) and found.nash_conv == 0.0 and found.converged
 
 
-def test_utilities_may_have_any_zero():
-    for seed in (2, 7, 12, 17):
-        tree = _case(seed).tree(1.0, alone=False)
-        tree = dataclasses.replace(tree, penalties=(0.05, 0.01))
-        moved = dataclasses.replace(tree, value=tree.value + 1e6, utility_sum=2e6)
-        here, there = meta_sequence_form_lp(tree), meta_sequence_form_lp(moved)
-        assert there.sizes == pytest.approx(here.sizes, abs=1e-5) and there.nash_conv <= 1e-8
-        assert there.value - 1e6 == pytest.approx(here.value, abs=1e-8)
+@examples(32)
+@given(_cases(("hidden",)))
+def test_utilities_may_have_any_zero(case):
+    tree = dataclasses.replace(case.tree(1.0, alone=False), penalties=(0.05, 0.01))
+    moved = dataclasses.replace(tree, value=tree.value + 1e6, utility_sum=2e6)
+    here, there = meta_sequence_form_lp(tree), meta_sequence_form_lp(moved)
+    assert there.sizes == pytest.approx(here.sizes, abs=1e-5) and there.nash_conv <= 1e-8
+    assert there.value - 1e6 == pytest.approx(here.value, abs=1e-8)
 
 
-def test_an_equilibrium_counts_where_nash_conv_can_tell_at_the_scale_of_the_penalties():
+@pytest.mark.parametrize(
+    ("share", "tells"), [(1e-3, True), (1e-10, True), (1e-12, True), (1e-14, False), (1e-18, False)]
+)
+def test_an_equilibrium_counts_where_nash_conv_can_tell_at_the_scale_of_the_penalties(share, tells):
     game = random_efg(3, depth=4)
     policies = [random_policy(k, "full", "infoset") for k in range(4)]
-    for share, tells in ((1e-3, True), (1e-10, True), (1e-12, True), (1e-14, False), (1e-18, False)):
-        tree = expand(game, tuple(policies[:2]), tuple(policies[2:]), 4.0 * share)
-        found = meta_equilibrium(tree)
-        assert found.nash_conv <= 1e-14 * _RANGE and found.converged == tells
-        assert found.nash_conv <= 0.01 * 4.0 * share or not tells
-
-
-if __name__ == "__main__":
-    count, failed, begun = int(sys.argv[1]), [], time.perf_counter()
-    for number in range(count):
-        try:
-            _check(number)
-        except Exception as error:
-            failed.append(number)
-            print(f"seed {number}: {error!r}"[:400], file=sys.stderr)
-    print(f"{count} games, {len(failed)} differ {failed}, {time.perf_counter() - begun:.0f} s")
-    sys.exit(bool(failed))
+    found = meta_equilibrium(expand(game, tuple(policies[:2]), tuple(policies[2:]), 4.0 * share))
+    assert found.nash_conv <= 1e-14 * _RANGE and found.converged == tells
+    assert found.nash_conv <= 0.01 * 4.0 * share or not tells

@@ -269,19 +269,6 @@ def test_regret_minimization_comes_to_the_best_equilibrium(game):
     assert beyond.violation > 1e-3
 
 
-def test_stitched_regret_refinements_are_nearly_safe():
-    level = resolving(held(SMALL, 1), blueprint(0), "separate")
-    refinements = [
-        efce.refine_regret(level.problem(name), iterations=2000, start="random") for name in level.names
-    ]
-    worst = max(one.violation for one in refinements)
-    # A trunk's trigger adds up its rows' violations, so many times at most.
-    sides = [side for name in level.names for side in level.bounds(name).players]
-    rows = sum(len(side.lower) + len(side.upper) for side in sides)
-    assert worst < 1e-4
-    assert stitched(level, blueprint(0), refinements).violation <= min(rows * worst, 1e-2)
-
-
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_violation_is_the_worst_of_the_constraints(bounds):
     """By the definition: bounds and triggers measured one by one, on a plan that violates them."""
