@@ -37,6 +37,7 @@ from tests.properties import examples
 
 _RANGE = 4.0  # of the utilities of these games, about
 _SAME = 1e-9 * _RANGE
+Answers = dict[Any, Any]
 _KINDS = ("policies", "menus", "hidden", "lottery", "positions")
 
 
@@ -88,7 +89,7 @@ def _worth(scale):
 def _against_a_fixed_opponent(case, scale):
     """Return the values of one player's preparation, by all solvers."""
     tree, player = case.tree(scale, alone=True), case.player
-    penalty, found = tree.penalties[player], {}
+    penalty, found = tree.penalties[player], Answers()
     for price in ("infosets", "positions") if case.kind == "positions" else ("infosets",):
         best = best_precomputation(tree, player, price=price)
         found[price, "best"] = best.value, best.upper, best.value + penalty * best.paid - best.utility
@@ -120,7 +121,7 @@ def _against_a_fixed_opponent(case, scale):
 
 def _best_first(case, scale):
     """Bounds of the search, all the way, and cut short: then rounding may choose between equal hopes."""
-    found = {}
+    found = Answers()
     for gap, most, budget in ((1e-6, None, None), (0.3, None, None), (0.0, None, 2), (0.0, 12, None)):
         bounds = best_first_precomputation(
             case.game(scale=scale),
@@ -143,7 +144,7 @@ def _best_first(case, scale):
 
 def _equilibria(case, scale):
     """Return the value of the meta-game by all solvers, each with a certificate."""
-    tree, found = case.tree(scale, alone=False), {}
+    tree, found = case.tree(scale, alone=False), Answers()
     exact, program = meta_equilibrium(tree), meta_sequence_form_lp(tree)
     least = scale * min(*case.penalties, _RANGE)
     for each in (exact, program):

@@ -172,11 +172,11 @@ def test_equilibria_do_not_depend_on_units(notion, weights, game, unit, seed):
     """Each player's utilities may have a unit and a zero of their own."""
     whole, (scale, offset) = held(game), np.broadcast_arrays(*unit, np.zeros(2))[:2]
     changed = moved(whole, scale, offset)
+    objective, size, zero = weights, scale[0], offset[0]
     if weights == "smaller":
         assume(np.ptp(scale) == np.ptp(offset) == 0.0)
-        objective, size, zero = "smaller", scale[0], offset[0]
     else:
-        objective, size, zero = tuple(np.array(weights) * scale / scale[0]), scale[0], np.dot(weights, offset)
+        objective, zero = tuple(np.array(weights) * scale / size), np.dot(weights, offset)
     near = 1e-9 * max(scale.max(), np.abs(offset).max())
     best = efce.efce_lp(whole, notion=notion, objective=objective, vertex=True)
     found = efce.efce_lp(changed, notion=notion, objective=weights, vertex=True)
