@@ -276,11 +276,6 @@ def test_games_that_went_on_after_the_end(tmp_path):
 # -- Polyglot ----------------------------------------------------------------------------------------------
 
 CASTLE = chess.Board("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
-ENTRIES = [
-    polyglot_entry(START, "e2e4", 30),
-    polyglot_entry(START, "d2d4", 10),
-    polyglot_entry(LATER, "c7c5", 7),
-]
 BOOK = b"".join(
     [
         *(polyglot_entry(START, move, weight) for move, weight in (("e2e4", 30), ("d2d4", 10), ("a2a3", 0))),
@@ -313,34 +308,42 @@ def test_a_polyglot_book_is_read_as_python_chess_reads_it(book):
     assert broken.at(START) == counts.at(START) and broken.left_out == {"an entry that breaks off": 1}
 
 
+def entries(text):
+    """Return entries of moves with their weights, sorted; "..." is before those after 1. e4."""
+    words = [word.split(":") for word in text.split()]
+    return sorted(
+        polyglot_entry(LATER if move.startswith("...") else START, move.removeprefix("..."), int(weight))
+        for move, weight in words
+    )
+
+
+_GOOD = "e2e4:30 d2d4:10 ...c7c5:7"
+
+
 @pytest.mark.parametrize(
     ("data", "strange", "row"),
     [
-        (sorted(ENTRIES), {}, {"e2e4": 30.0, "d2d4": 10.0}),
-        (sorted(ENTRIES)[::-1], {"entries not sorted": 1}, {"e2e4": 30.0, "d2d4": 10.0}),
-        ([*sorted(ENTRIES), min(ENTRIES)], {"entries not sorted": 1, "entries that repeat": 1}, None),
+        (entries(_GOOD), {}, {"e2e4": 30.0, "d2d4": 10.0}),
+        (entries(_GOOD)[::-1], {"entries not sorted": 1}, {"e2e4": 30.0, "d2d4": 10.0}),
         (
-            sorted([*ENTRIES, *ENTRIES, polyglot_entry(START, "e2e4", 1)]),
-            {"entries that repeat": 4},
-            {"e2e4": 61.0, "d2d4": 20.0},
+            [*entries(_GOOD), *entries(_GOOD)[:1]],
+            {"entries not sorted": 1, "entries that repeat": 1},
+            None,
         ),
+        (entries(f"{_GOOD} {_GOOD} e2e4:1"), {"entries that repeat": 4}, {"e2e4": 61.0, "d2d4": 20.0}),
         (
-            sorted([*ENTRIES, polyglot_entry(START, "a2a3", 0), polyglot_entry(LATER, "a7a6", 0)]),
+            entries(f"{_GOOD} a2a3:0 ...a7a6:0"),
             {"moves of weight 0": 2},
             {"e2e4": 30.0, "d2d4": 10.0, "a2a3": 0.0},
         ),
+        (entries("e2e4:0 e2e4:5"), {"entries that repeat": 1}, {"e2e4": 5.0}),
         (
-            [polyglot_entry(START, "e2e4", weight) for weight in (0, 5)],
-            {"entries that repeat": 1},
-            {"e2e4": 5.0},
-        ),
-        (
-            sorted([*(polyglot_entry(START, move, 0) for move in ("a2a3", "b2b3")), ENTRIES[2]]),
+            entries("a2a3:0 b2b3:0 ...c7c5:1"),
             {"moves of weight 0": 2, "positions without other moves": 1},
             {"a2a3": 0.0, "b2b3": 0.0},
         ),
         (
-            [polyglot_entry(START, "e2e4", 0), b"half"],
+            [*entries("e2e4:0"), b"half"],
             {"moves of weight 0": 1, "positions without other moves": 1},
             None,
         ),

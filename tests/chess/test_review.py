@@ -24,51 +24,45 @@ def reviewed(folder, moves, side=chess.WHITE, engine=None):
     return review_games(read_repertoire(folder / "book.pgn", side), games, settings, policies, 5.0)
 
 
+_WHO = {BY_OPPONENT: "they", BY_OWNER: "we", AT_ITS_END: "its end"}
+
+
 @pytest.mark.parametrize(
     ("side", "moves", "left"),
     [
         # The opponent leaves, another order of moves comes back, and then we leave.
-        (True, "1. c4 Nf6 2. Nc3 e5 3. e3 d5", [(BY_OPPONENT, "Nc3", "2...e5"), (BY_OWNER, "e3", "")]),
+        (True, "1. c4 Nf6 2. Nc3 e5 3. e3 d5", "they Nc3 (2...e5), we e3"),
         # The book goes on where it came back, to its end.
-        (
-            True,
-            "1. c4 Nf6 2. Nc3 e5 3. g3 d5 4. cxd5 Nxd5 5. Bg2",
-            [(BY_OPPONENT, "Nc3", "2...e5"), (AT_ITS_END, "Bg2", "")],
-        ),
+        (True, "1. c4 Nf6 2. Nc3 e5 3. g3 d5 4. cxd5 Nxd5 5. Bg2", "they Nc3 (2...e5), its end Bg2"),
         # It comes back after two moves, and is left by the opponent once more.
-        (
-            True,
-            "1. c4 Nf6 2. g3 e5 3. Nc3 d5 4. cxd5 Nxd5 5. Bg2",
-            [(BY_OPPONENT, "g3", "3. Nc3"), (AT_ITS_END, "Bg2", "")],
-        ),
-        (
-            True,
-            "1. c4 Nf6 2. g3 e5 3. Nc3 Bb4 4. Bg2",
-            [(BY_OPPONENT, "g3", "3. Nc3"), (BY_OPPONENT, "Bg2", "")],
-        ),
+        (True, "1. c4 Nf6 2. g3 e5 3. Nc3 d5 4. cxd5 Nxd5 5. Bg2", "they g3 (3. Nc3), its end Bg2"),
+        (True, "1. c4 Nf6 2. g3 e5 3. Nc3 Bb4 4. Bg2", "they g3 (3. Nc3), they Bg2"),
         # It comes back after a move of our own that the book does not have, and is left again.
-        (True, "1. c4 e5 2. g3 Nf6 3. Nc3 d5 4. d3", [(BY_OWNER, "g3", "3. Nc3"), (BY_OWNER, "d3", "")]),
-        (True, "1. c4 e5 2. g3 Nf6 3. Nc3 c6 4. d3", [(BY_OWNER, "g3", "3. Nc3"), (BY_OPPONENT, "d3", "")]),
-        (True, "1. c3 e6 2. c4 e5 3. d3", [(BY_OWNER, "c3", "2...e5"), (BY_OWNER, "d3", "")]),
+        (True, "1. c4 e5 2. g3 Nf6 3. Nc3 d5 4. d3", "we g3 (3. Nc3), we d3"),
+        (True, "1. c4 e5 2. g3 Nf6 3. Nc3 c6 4. d3", "we g3 (3. Nc3), they d3"),
+        (True, "1. c3 e6 2. c4 e5 3. d3", "we c3 (2...e5), we d3"),
         # Twice away and twice back.
         (
             True,
             "1. c4 Nf6 2. Nc3 e5 3. Nb1 Ng8 4. Nc3 Nf6 5. e3",
-            [(BY_OPPONENT, "Nc3", "2...e5"), (BY_OWNER, "Nb1", "3...Ng8"), (BY_OWNER, "e3", "")],
+            "they Nc3 (2...e5), we Nb1 (3...Ng8), we e3",
         ),
         # The record ends as it comes back, or in the book; a position with the other side to move is none.
-        (True, "1. c4 Nf6 2. Nc3 e5", [(BY_OPPONENT, "Nc3", "2...e5")]),
-        (True, "1. c4 e5 2. Nc3 Nf6", []),
-        (True, "1. c3 e5 2. c4 Nf6 3. Nc3", [(BY_OWNER, "c3", "")]),
-        (False, "1. d4 c6 2. e4 d5 3. Nc3 Nf6", [(BY_OPPONENT, "c6", "2. e4"), (BY_OWNER, "Nf6", "")]),
-        (False, "1. Nc3 c6 2. e4 e6", [(BY_OPPONENT, "c6", "2. e4"), (BY_OWNER, "e6", "")]),
-        (False, "1. Nc3 d5 2. e4 c6 3. d4 dxe4", [(BY_OPPONENT, "d5", "3. d4")]),
+        (True, "1. c4 Nf6 2. Nc3 e5", "they Nc3 (2...e5)"),
+        (True, "1. c4 e5 2. Nc3 Nf6", ""),
+        (True, "1. c3 e5 2. c4 Nf6 3. Nc3", "we c3"),
+        (False, "1. d4 c6 2. e4 d5 3. Nc3 Nf6", "they c6 (2. e4), we Nf6"),
+        (False, "1. Nc3 c6 2. e4 e6", "they c6 (2. e4), we e6"),
+        (False, "1. Nc3 d5 2. e4 c6 3. d4 dxe4", "they d5 (3. d4)"),
     ],
 )
 def test_each_departure_and_each_return(tmp_path, side, moves, left):
     review = reviewed(tmp_path, moves, side)
-    assert [(row["left_by"], row["played"], row["back"]) for row in review.games] == left
-    assert sum(review.left_by.values()) == len(left)
+    told = [(_WHO[row["left_by"]], row["played"], row["back"]) for row in review.games]
+    assert (
+        ", ".join(f"{who} {move} ({back})" if back else f"{who} {move}" for who, move, back in told) == left
+    )
+    assert sum(review.left_by.values()) == len(told)
     assert all(moves.startswith(row["after"]) or row["after"] == "(start)" for row in review.games)
 
 
