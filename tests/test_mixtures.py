@@ -89,6 +89,7 @@ def test_what_nobody_plays_starts_anew():
     for action in (1, 0):  # the second one's move
         state.apply_action(action)
     assert mixture.posterior(state, 0).tolist() == [0.0, 1.0]
+    assert mixture.posterior(state.child(2), 0).tolist() == [0.5, 0.5]  # the first one's, who it is not
     state.apply_action(8)  # neither's
     assert mixture.posterior(state, 0).tolist() == [0.5, 0.5]
     state.apply_action(2)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from open_spiel.python import policy as openspiel_policy
 
@@ -64,6 +64,7 @@ _WEIGHTS = st.lists(st.integers(0, 4) | st.floats(0.0, 1.0), min_size=1, max_siz
     rows=st.lists(_WEIGHTS.filter(lambda weights: sum(weights) > 1e-6), min_size=1, max_size=5),
     cut=st.sampled_from((0.0, 0.25, 0.5)) | st.floats(0.0, 0.6),
 )
+@example(rows=[[3, 1]], cut=0.25)  # what is at the cut stays
 def test_rows_are_distributions_of_what_is_not_below_the_cut(rows, cut):
     answers = [{a: w / sum(row) for a, w in enumerate(row)} for row in rows]
     states = [_state(range(len(row))) for row in rows]
