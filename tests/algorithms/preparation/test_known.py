@@ -19,68 +19,49 @@ from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.oracles import books
 from tests.oracles.games import expand, policy_pairs, random_efg, random_policy, random_tree
 from tests.oracles.preparation import NEAR, check_result, named, one_sided, preparations
+from tests.oracles.zero_sum import is_perfect
 from tests.properties import examples
 
-_SOME = (0.0, 0.0, 0.4, 1.0, 2.5)
-_KNOWN = (0.0, 1.0, 1.0)
-_PENALTIES = st.sampled_from((0.01, 0.1))
+
+def _weight(setting, kind):
+    """Return a function from names to what memorizing costs: weights of any size, or 0 for what is known."""
+    of = {"any": (0.0, 0.0, 0.4, 1.0, 2.5), "known": (0.0, 1.0, 1.0), "all known": (0.0,)}[kind]
+    return lambda name: of[int(np.random.default_rng([setting.seed, 11, *name.encode()]).integers(len(of)))]
 
 
-def _draw(seed, name, of):
-    return of[int(np.random.default_rng([seed, 11, *name.encode()]).integers(len(of)))]
+@examples(360)
+@given(preparations(most=300), st.sampled_from((0.01, 0.1)), st.sampled_from(("any", "known", "all known")))
+def test_information_states_have_their_penalties(setting, penalty, kind):
+    """By weights that a tree was expanded with or was given afterwards, and by prices of `Decisions.best`.
 
+    A line that is known, however rare, leads to what is worth its penalty or not by itself.
+    """
+    game, player, cost_of = setting.game, setting.player, _weight(setting, kind)
+    found = setting.sets(lambda chosen: sum(map(cost_of, chosen)))
 
-def _weights(game, seed, of):
-    """Return a function from a state to what memorizing its information state costs."""
-    return lambda state: _draw(seed, books.information_state(game, state, state.current_player()), of)
+    def weight(state):
+        return cost_of(books.information_state(game, state, state.current_player()))
 
-
-def _weighted(setting, of):
-    """Return the sets by what they cost, and the weights of states."""
-    weight = _weights(setting.game, setting.seed, of)
-    return setting.sets(lambda chosen: sum(_draw(setting.seed, name, of) for name in chosen)), weight
-
-
-@examples(240)
-@given(preparations(most=300), _PENALTIES)
-def test_each_information_state_has_its_penalty(setting, penalty):
-    """By weights that a tree was expanded with or was given afterwards, and by prices of `Decisions.best`."""
-    player, (found, weight) = setting.player, _weighted(setting, _SOME)
-    tree = setting.tree(penalty, weight=weight)
+    tree, whole = setting.tree(penalty, weight=weight), setting.tree(penalty, truncate="none")
     tree.check()
     check_result(setting, best_precomputation(tree, player), found, penalty)
-    whole = setting.tree(penalty, truncate="none")
-    states = map(whole.state, whole.infoset_history.tolist())
-    given = np.array([weight(state) for state in states])
-    check_result(setting, best_precomputation(whole.with_weights(given), player), found, penalty)
+    given = np.array([weight(state) for state in map(whole.state, whole.infoset_history.tolist())])
+    weighted = whole.with_weights(given)
+    check_result(setting, best_precomputation(weighted, player), found, penalty)
     decisions, value = Decisions.against(whole, player), found.value(penalty)
     best = decisions.best(penalty * given)
     assert best.value == pytest.approx(value, abs=NEAR)
     assert decisions.value(best.memorize, penalty * given).value == pytest.approx(value, abs=NEAR)
-
-
-@examples(80)
-@given(preparations("perfect", most=300))
-def test_what_costs_nothing_and_what_follows_it_is_not_cut(setting):
-    """A line that is known, however rare, leads to what is worth its penalty or not by itself."""
-    everything, player = setting.tree(10.0, weight=lambda state: 0.0), setting.player
-    assert everything.num_infosets == setting.tree(10.0, truncate="none").num_infosets
-    assert best_precomputation(everything, player).value == pytest.approx(setting.sets().value(0.0), abs=NEAR)
-    assert setting.tree(10.0).num_infosets == 0
-
-
-@examples(160)
-@given(preparations(most=300))
-def test_budgets_and_frontiers_count_what_is_not_known(setting):
-    player, (found, weight) = setting.player, _weighted(setting, _KNOWN)
-    tree = setting.tree(0.01, truncate="none", weight=weight)
-    frontier = memory_frontier(tree, player)
-    for penalty in (0.01, 0.05, 0.3, 10.0):
-        assert frontier.at(penalty).value == pytest.approx(found.value(penalty), abs=NEAR)
-    for budget in range(5):
-        best = best_precomputation(tree, player, budget=budget)
-        assert best.utility == pytest.approx(found.within(budget), abs=NEAR) and best.paid <= budget
-        assert best_of_frontier(frontier, budget).utility == pytest.approx(best.utility, abs=1e-12)
+    if kind != "any":
+        frontier = memory_frontier(weighted, player)
+        for dearer in (penalty, 0.3, 10.0):
+            assert frontier.at(dearer).value == pytest.approx(found.value(dearer), abs=NEAR)
+        for budget in range(5):
+            best = best_precomputation(weighted, player, budget=budget)
+            assert best.utility == pytest.approx(found.within(budget), abs=NEAR) and best.paid <= budget
+            assert best_of_frontier(frontier, budget).utility == pytest.approx(best.utility, abs=1e-12)
+    if kind == "all known" and is_perfect(game):
+        assert tree.num_infosets == whole.num_infosets > setting.tree(10.0).num_infosets == 0
 
 
 def _some_entries(setting, tree, share):
@@ -101,45 +82,33 @@ def _contains(setting, chosen, kept):
     return True
 
 
-@examples(160)
-@given(preparations(most=300))
-def test_what_is_kept_is_in_the_set_and_costs_nothing(setting):
+@examples(320)
+@given(preparations(most=300), st.sampled_from((None, 0.2, 0.4)))
+def test_what_is_kept_costs_nothing_and_steps_of_plans_are_the_best_extensions(setting, share):
     player, tree = setting.player, setting.tree(0.02, truncate="none")
-    keep = _some_entries(setting, tree, 0.35)
-    kept = named(tree, player, keep)
-    names = {name for name, _ in kept}
-    found = setting.sets(
-        lambda chosen: len(chosen.keys() - names), lambda chosen: _contains(setting, chosen, kept)
-    )
-    check_result(setting, best_precomputation(tree, player, keep=keep), found, 0.02)
-    frontier = memory_frontier(tree, player, keep=keep)
-    assert frontier.at(0.02).value == pytest.approx(found.value(0.02), abs=NEAR)
-    for budget in range(4):
-        within = best_precomputation(tree, player, keep=keep, budget=budget)
-        assert within.utility == pytest.approx(found.within(budget), abs=NEAR) and within.paid <= budget
+    keep = None if share is None else _some_entries(setting, tree, share)
 
-
-@examples(240)
-@given(preparations(most=300), st.booleans())
-def test_each_step_of_a_plan_is_the_best_extension_of_the_one_before(setting, from_something):
-    player, tree = setting.player, setting.tree(0.02, truncate="none")
-    keep = _some_entries(setting, tree, 0.2) if from_something else None
-
-    def extensions(known):
+    def having(known):
+        """Return the sets that contain what is known, which costs nothing."""
         names = {name for name, _ in known}
         return setting.sets(
             lambda chosen: len(chosen.keys() - names), lambda chosen: _contains(setting, chosen, known)
         )
 
     start = known = named(tree, player, keep or [])
-    learned = 0
+    found, learned = having(start), 0
+    check_result(setting, best_precomputation(tree, player, keep=keep), found, 0.02)
+    frontier = memory_frontier(tree, player, keep=keep)
+    assert frontier.at(0.02).value == pytest.approx(found.value(0.02), abs=NEAR)
+    assert best_precomputation(tree, player, keep=keep, budget=0).paid == 0.0
     for step in precomputation_plan(tree, player, (1, 2, 3), keep=keep):
         chosen = named(tree, player, step.chosen.memorization_set)
-        most = extensions(known).within(step.budget - learned)
+        most = having(known).within(step.budget - learned)
         assert step.chosen.utility == pytest.approx(most, abs=NEAR)
         assert step.chosen.utility == pytest.approx(setting.by_name[chosen], abs=NEAR)
-        assert step.best.utility == pytest.approx(extensions(start).within(step.budget), abs=NEAR)
+        assert step.best.utility == pytest.approx(found.within(step.budget), abs=NEAR)
         assert step.learned == len(chosen - start) <= step.budget and step.loss >= -NEAR
+        assert step.best.paid <= step.budget
         known, learned = start | chosen, step.learned
 
 
@@ -160,13 +129,13 @@ def test_positions_are_planned_as_well():
 def test_positions_that_are_known_cost_nothing(setting):
     game, player, penalty = setting.game, setting.player, 0.05
     at = books.positions(game, player)
-    known = {name for name in set(at.values()) if _draw(setting.seed, name, _KNOWN) == 0.0}
+    cost_of = _weight(setting, "known")
+    known = {name for name in set(at.values()) if cost_of(name) == 0.0}
 
     def cost(chosen):
         return len({at[name] for name in chosen} - known)
 
-    options = {"position_key": str, "price": "positions"}
-    options["weight"] = lambda state: _draw(setting.seed, str(state), _KNOWN)
+    options = {"position_key": str, "price": "positions", "weight": lambda state: cost_of(str(state))}
     found = setting.sets(cost)
     for truncate in ("reach", "none"):
         tree = setting.tree(penalty, truncate=truncate, **options)
@@ -187,16 +156,14 @@ def test_positions_that_are_known_cost_nothing(setting):
 
 
 def test_weights_travel_with_the_tree(tmp_path):
-    game = random_tree(3, depth=4, actions=2)
-    options = {"sigma_pre": random_policy(1), "sigma": random_policy(2), "penalties": (0.01, 0.02)}
-    tree = HistoryTree.from_game(game, weight=_weights(game, 3, _SOME), **options)
+    game, policies = random_tree(3, depth=4, actions=2), (random_policy(1), random_policy(2))
+    tree = expand(game, *policies, (0.01, 0.02), weight=lambda state: len(state.history()) % 3 / 2)
     assert len(tree.weight) == tree.num_infosets
     tree.save(tmp_path / "tree.npz")
     loaded = HistoryTree.load(tmp_path / "tree.npz")
-    assert (loaded.weight == tree.weight).all()
-    assert loaded.same_as(tree)
+    assert (loaded.weight == tree.weight).all() and loaded.same_as(tree)
     assert loaded.same_as(tree.with_weights(np.ones(tree.num_infosets)))
-    plain = HistoryTree.from_game(game, weight=lambda state: 1, **options)
+    plain = expand(game, *policies, (0.01, 0.02), weight=lambda state: 1)
     assert len(plain.weight) == 0
     assert (plain.infoset_penalty == np.array([0.01, 0.02])[plain.infoset_player]).all()
     never = tree.with_penalties((math.inf, 0.02))
