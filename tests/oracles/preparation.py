@@ -52,19 +52,16 @@ class Sets:
         return float(self.utilities[self.costs <= budget].max())
 
 
+def chosen_by(tree, player, members):
+    """Return a memorization set as the oracle has it: {information state: row}."""
+    states = (tree.state(int(tree.infoset_history[tree.entry_infoset[entry]])) for entry in members)
+    names = [books.information_state(tree.game, state, player) for state in states]
+    return dict(zip(names, (tree.memorized_row(int(entry)) for entry in members), strict=True))
+
+
 def named(tree, player, members):
-    """Return a memorization set as the oracle sees it: {(information state, actions of the entry)}."""
-    found = set()
-    for entry in members:
-        state = tree.state(int(tree.infoset_history[tree.entry_infoset[entry]]))
-        name = books.information_state(tree.game, state, player)
-        found.add((name, frozenset(tree.memorized_row(int(entry)))))
-    return frozenset(found)
-
-
-def names_of(tree, player, members):
-    """Return the information states of entries, as the oracle calls them."""
-    return frozenset(name for name, _ in named(tree, player, members))
+    """Return the same as {(information state, actions of the entry)}."""
+    return books.key_of(chosen_by(tree, player, members))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -132,7 +129,8 @@ class Preparation:
 
     def worth(self, tree, members):
         """Return a memorization set's utility."""
-        return self.by_name[named(tree, self.player, members)]
+        choice = chosen_by(tree, self.player, members)
+        return float(books.own_utilities_of_choices(self.game, self.player, [choice], self.sigma)[0])
 
     def play(self, state):
         """Return player 0's mean utility from a state on if nobody memorizes anything."""

@@ -17,10 +17,9 @@ from tests.oracles.games import expand, random_policy, random_tree
 from tests.oracles.meta_games import menu_tree
 
 
-def _tree(penalties=(0.001, 0.002), sigma=2, **options):
-    return expand(
-        random_tree(3, depth=5), random_policy(1), random_policy(sigma), penalties, truncate="none", **options
-    )
+def _tree(**options):
+    policies = random_policy(1), random_policy(2)
+    return expand(random_tree(3, depth=5), *policies, (0.001, 0.002), truncate="none", **options)
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +27,15 @@ def tree():
     return _tree()
 
 
-@pytest.mark.parametrize("probability", [2.0, -1.0])
-def test_bad_probabilities(tree, probability):
-    with pytest.raises(
-        ValueError, match=r"MetaStrategy\(\): expected memorize to be \d+ numbers from 0 to 1"
-    ):
-        MetaStrategy(tree, 0, np.full(tree.num_infosets, probability))
-
-
-def test_menus_whose_entries_add_up_to_too_much():
-    tree = menu_tree("tree", 7, truncate="none")
-    assert tree.has_menus
+def test_probabilities_that_are_none(tree):
+    for probability in (2.0, -1.0):
+        with pytest.raises(
+            ValueError, match=r"MetaStrategy\(\): expected memorize to be \d+ numbers from 0 to"
+        ):
+            MetaStrategy(tree, 0, np.full(tree.num_infosets, probability))
+    menus = menu_tree("tree", 7, truncate="none")
     with pytest.raises(ValueError, match="add up to at most 1"):
-        MetaStrategy(tree, 0, np.ones(tree.num_entries))
+        MetaStrategy(menus, 0, np.ones(menus.num_entries))
 
 
 def test_sets_of_any_kind(tree):
@@ -50,6 +45,7 @@ def test_sets_of_any_kind(tree):
         strategy = MetaStrategy.of_set(tree, 0, members)
         assert np.flatnonzero(strategy.memorize).tolist() == best.tolist()
         assert strategy.expected_size == len(best)
+    assert memorized_states(strategy) == memorized_states(strategy, _nothing(tree, 1))  # against sigma
     for nothing in ([], (), set(), np.zeros(0)):
         assert MetaStrategy.of_set(tree, 0, nothing).expected_size == 0.0
     with pytest.raises(
@@ -76,39 +72,24 @@ def _nothing(tree, player):
 
 def test_strategies_of_equal_trees_are_taken(tree, tmp_path):
     tree.save(tmp_path / "tree.npz")
-    own = _nothing(tree, 0)
-    for same in (_tree(), HistoryTree.load(tmp_path / "tree.npz"), tree.with_penalties((0.5, math.inf))):
+    loaded, own = HistoryTree.load(tmp_path / "tree.npz"), _nothing(tree, 0)
+    for same in (_tree(), loaded, tree.with_penalties((0.5, math.inf))):
         rival = _nothing(same, 1)
         assert best_precomputation(tree, 0, opponent=rival).value == best_precomputation(tree, 0).value
         assert meta_exploitability(tree, (own, rival)).sizes == (0.0, 0.0)
         assert memorized_states(own, rival) == []
-
-
-def test_states_without_an_opponent_are_those_against_sigma(tree):
-    best = best_precomputation(tree, 0)
-    strategy = MetaStrategy.of_set(tree, 0, best.memorization_set)
-    assert best.size > 1
-    assert memorized_states(strategy) == memorized_states(strategy, _nothing(tree, 1))
-
-
-def test_a_tree_from_a_file_knows_what_is_played_where_one_stops(tree, tmp_path):
-    tree.save(tmp_path / "tree.npz")
-    loaded = HistoryTree.load(tmp_path / "tree.npz").with_game(tree.game)
-    here, there = _nothing(tree, 0).policy(), _nothing(loaded, 0).policy()
-    decisions = [int(tree.infoset_history[k]) for k in np.flatnonzero(tree.infoset_player == 0)]
-    assert len(decisions) > 1
-    for history in decisions:
+    # A file knows what is played where one stops.
+    there = _nothing(loaded.with_game(tree.game), 0).policy()
+    for history in tree.infoset_history[tree.infoset_player == 0].tolist():
         state = tree.state(history)
-        assert there.action_probabilities(state) == pytest.approx(here.action_probabilities(state))
+        row = own.policy().action_probabilities(state)
+        assert there.action_probabilities(state) == pytest.approx(row)
 
 
 def test_a_tree_that_was_cut_elsewhere_is_another_one():
     """The fingerprint does not count penalties, but what they cut."""
-    kuhn = pyspiel.load_game("kuhn_poker")
-    pre, sigma = random_policy(1, by="infoset"), random_policy(2, by="infoset")
-    small, large = (
-        HistoryTree.from_game(kuhn, sigma_pre=pre, sigma=sigma, penalties=penalty) for penalty in (0.001, 3.0)
-    )
+    kuhn, policies = pyspiel.load_game("kuhn_poker"), [random_policy(k, by="infoset") for k in (1, 2)]
+    small, large = (expand(kuhn, *policies, penalty) for penalty in (0.001, 3.0))
     assert large.num_infosets < small.num_infosets
     with pytest.raises(ValueError, match="another tree"):
         best_precomputation(small, 0, opponent=_nothing(large, 1))

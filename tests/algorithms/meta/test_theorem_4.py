@@ -31,7 +31,6 @@ Hoeffding's inequality and the union bound are generous, and so is 2 eta: leaves
 stake. With exact leaves CFR would leave at most epsilon / 2, so that what fails for K = 1 is the sampling.
 """
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -88,19 +87,12 @@ def _incentives(truth, strategies):
     return float((truth.payoffs @ y).max() - value), float(value - (x @ truth.payoffs).min())
 
 
-@dataclasses.dataclass(frozen=True)
-class _Run:
-    """One repetition: what CFR left, the largest error of a leaf, and each player's true incentive."""
-
-    games: int
-    estimated: float
-    error: float
-    incentives: tuple[float, float]
-
-
 @functools.cache
-def _runs(kind, games):
-    """Algorithm 2 with seeds 0, 1, ...; K as the theorem has it, or `games`."""
+def _runs(kind, games=None):
+    """Algorithm 2 with seeds 0, 1, ...; K as the theorem has it, or `games`.
+
+    Returns arrays: K, what CFR left, the largest error of a leaf, and each player's true incentive.
+    """
     truth = _truth(kind)
     exact = truth.tree
     cut = (exact.num_children == 0) & (exact.player != TERMINAL)
@@ -110,45 +102,32 @@ def _runs(kind, games):
         found = meta_equilibrium(
             tree, variant="cfr", iterations=20_000, target_nash_conv=_EPSILON / 2, check_every=20
         )
-        runs.append(
-            _Run(
-                games=tree.work["games_sampled"] // int(cut.sum()),
-                estimated=found.nash_conv,
-                error=float(np.abs(tree.value - exact.value)[cut].max()),
-                incentives=_incentives(truth, found.strategies),
-            )
-        )
-    return tuple(runs)
-
-
-def _failures(runs):
-    return sum(max(run.incentives) > _EPSILON for run in runs)
+        error = np.abs(tree.value - exact.value)[cut].max()
+        games_of_each = tree.work["games_sampled"] // int(cut.sum())
+        runs.append((games_of_each, found.nash_conv, error, *_incentives(truth, found.strategies)))
+    return np.array(runs).T
 
 
 def _most_moved(runs):
     """Return the largest change of NashConv, which never exceeds twice the largest error of a leaf."""
-    moved = [abs(sum(run.incentives) - run.estimated) for run in runs]
-    assert all(far <= 2.0 * run.error + 1e-9 for far, run in zip(moved, runs, strict=True))
-    return max(moved)
+    _, estimated, error, *incentives = runs
+    moved = np.abs(sum(incentives) - estimated)
+    assert (moved <= 2.0 * error + 1e-9).all()
+    return moved.max()
 
 
 @pytest.mark.parametrize("kind", _KINDS)
 def test_theorem_4(kind):
-    exact = _truth(kind).tree
+    exact, runs = _truth(kind).tree, _runs(kind)
     leaves = exact.work["leaf_evaluations"]
-    assert leaves >= 4
-    assert exact.num_infosets < _truth(kind).whole.num_infosets
-    runs = _runs(kind, None)
-    expected = sample_size(_EPSILON / 2, _DELTA, leaves, exact.utility_range)
-    for run in runs:
-        assert run.games == expected
-        assert run.estimated <= _EPSILON / 2
-    assert _most_moved(runs) > 0.0
-    within = sum(run.error <= _EPSILON / 4 for run in runs)
-    assert within >= (1.0 - _DELTA) * _COUNT
+    assert leaves >= 4 and exact.num_infosets < _truth(kind).whole.num_infosets
+    games, estimated, error, *incentives = runs
+    assert (games == sample_size(_EPSILON / 2, _DELTA, leaves, exact.utility_range)).all()
+    assert (estimated <= _EPSILON / 2).all() and _most_moved(runs) > 0.0
+    assert (error <= _EPSILON / 4).sum() >= (1.0 - _DELTA) * _COUNT
     # The stronger reading too: NashConv, not only each incentive, is at most epsilon.
-    failures = sum(sum(run.incentives) > _EPSILON for run in runs)
-    assert _failures(runs) <= failures <= _DELTA * _COUNT
+    failures = int((sum(incentives) > _EPSILON).sum())
+    assert failures <= _DELTA * _COUNT
     # More than that many runs are: at 99 %, the probability of failing is below delta.
     assert stats.beta.ppf(0.99, failures + 1, _COUNT - failures) <= _DELTA
 
@@ -156,7 +135,7 @@ def test_theorem_4(kind):
 @pytest.mark.parametrize("kind", _KINDS)
 def test_one_game_a_leaf_is_not_enough(kind):
     runs = _runs(kind, 1)
-    assert _failures(runs) > _COUNT / 2 > _DELTA * _COUNT
+    assert (np.maximum(*runs[3:]) > _EPSILON).sum() > _COUNT / 2 > _DELTA * _COUNT
     assert _most_moved(runs) > _EPSILON
 
 
