@@ -16,6 +16,7 @@ from precomp_games.algorithms.preparation import best_first
 from precomp_games.algorithms.preparation.evaluated_search import BestFirstSearch
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
 from tests.oracles.games import named_by, random_tree
+from tests.oracles.graphs import follow
 from tests.oracles.preparation import NEAR, evaluation, preparations, prepared, worth
 from tests.properties import examples
 
@@ -29,19 +30,26 @@ def _grown(setting, penalty, evaluator=None, **options):
     return best_first_precomputation(game, pre, setting.sigma, penalty, player, evaluator, **options)
 
 
-def _state(game, history):
-    state = game.new_initial_state()
-    for action in history:
-        state.apply_action(action)
-    return state
-
-
 def _positions_of(found):
     """Return the number of positions that a result pays for, and check that each has one entry."""
     rows = {}
     for history, row in zip(found.histories, found.rows, strict=True):
-        assert rows.setdefault(str(_state(found.game, history)), row) == row
+        assert rows.setdefault(str(follow(found.game.new_initial_state(), history)), row) == row
     return len(rows)
+
+
+def _check_opened(setting, penalty, found, exact):
+    """`HistoryTree.from_game` takes what best-first preparation leaves behind: frontier and budgets."""
+    player, start = setting.player, setting.game.new_initial_state()
+    tree = setting.having(found.menu).evaluated(penalty)
+    assert tree.num_infosets <= found.work["opened"]  # some menus are empty
+    best = best_precomputation(tree, player).value
+    assert best >= found.lower - 1e-12
+    assert memory_frontier(tree, player).at(penalty).value == pytest.approx(best, abs=1e-12)
+    copied = pickle.loads(pickle.dumps(found.menu))
+    assert copied.entries_batch([start]) == found.menu.entries_batch([start])
+    if exact:
+        assert best == pytest.approx(found.lower, abs=NEAR)
 
 
 @examples(480)
@@ -81,9 +89,12 @@ def test_against_the_whole_tree(setting, penalty, budget, order, gap, batch):
     lower = [each.lower for each in (*reported, found)]
     if budget is None and not shared:
         assert lower == sorted(lower)
+        _check_opened(setting, penalty, found, exact=order == "certified" and gap == 0.0)
         if order == "certified":
             assert found.reached and found.gap <= gap + NEAR
             if gap == 0.0:
+                cut = setting.evaluated(penalty, truncate="reach")
+                assert batch > 1 or found.work["evaluations"] <= cut.work["leaf_evaluations"]
                 assert found.lower == pytest.approx(best.value, abs=NEAR)
                 assert best.unprepared + found.gain.sum() - penalty * found.size <= best.value + NEAR
 
@@ -100,13 +111,6 @@ def test_the_optimistic_order_needs_fewer_evaluations_and_both_need_fewer_than_t
     assert asked["optimistic"] < 0.8 * asked["certified"] < 0.8 * whole
 
 
-@examples(120)
-@given(preparations("perfect", depth=5, menu=False, fewest=0))
-def test_it_evaluates_no_more_than_a_tree_that_reach_cut(setting):
-    tree = setting.evaluated(0.01, truncate="reach")
-    assert _grown(setting, 0.01, gap=0.0).work["evaluations"] <= tree.work["leaf_evaluations"]
-
-
 @pytest.mark.parametrize(("order", "share"), [("certified", 0.8), ("optimistic", 0.5)])
 def test_with_a_price_for_positions_the_best_set_is_mostly_found(order, share):
     found = []
@@ -117,23 +121,6 @@ def test_with_a_price_for_positions_the_best_set_is_mostly_found(order, share):
         best = best_precomputation(tree, seed % 2, price="positions", budget=budget)
         found.append(grown.lower > best.value - NEAR)
     assert np.mean(found) > share
-
-
-@examples(120)
-@given(preparations("perfect", depth=7, menu=True, fewest=0), st.sampled_from(_ORDERS))
-def test_a_tree_of_what_was_opened(setting, order):
-    """`HistoryTree.from_game` for what best-first preparation leaves behind: frontier and budgets."""
-    player, start = setting.player, setting.game.new_initial_state()
-    found = _grown(setting, 0.02, gap=0.0, order=order)
-    tree = setting.having(found.menu).evaluated(0.02)
-    assert tree.num_infosets <= found.work["opened"]  # some menus are empty
-    best = best_precomputation(tree, player)
-    assert best.value >= found.lower - 1e-12
-    if order == "certified":
-        assert best.value == pytest.approx(found.lower, abs=1e-12)
-    assert memory_frontier(tree, player).at(0.02).value == pytest.approx(best.value, abs=1e-12)
-    copied = pickle.loads(pickle.dumps(found.menu))
-    assert copied.entries_batch([start]) == found.menu.entries_batch([start])
 
 
 @examples(160)
@@ -233,7 +220,7 @@ def test_a_set_that_was_looked_at_deeper(setting, price, budget):
     assert same.lower >= alone.lower - NEAR
     found = _grown(setting, 0.02, check=(deeper, valued), **options)
     for history, row in zip(found.histories, found.rows, strict=True):
-        assert set(row) <= set(deeper.entries(_state(setting.game, history)))
+        assert set(row) <= set(deeper.entries(follow(setting.game.new_initial_state(), history)))
     assert budget is None or found.paid <= budget
 
 

@@ -18,9 +18,12 @@ from precomp_games.algorithms.preparation.confirmed import PlayedValues, _Confir
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
 from precomp_games.policies.playouts import play_on
 from tests.oracles.games import first, random_policy, random_tree
+from tests.oracles.graphs import follow
 from tests.oracles.preparation import evaluation, prepared, scored
 from tests.properties import examples
 from tests.shown import shown
+
+_GAME = pyspiel.load_game("tic_tac_toe")
 
 
 def _setting(number):
@@ -69,14 +72,13 @@ def test_near_the_best_utility_promises_are_unbiased_and_intervals_hold(monkeypa
         return np.zeros(count, int), np.array([next(scores) for _ in range(count)])
 
     monkeypatch.setattr(_Confirmed, "_play", draw)
-    game = pyspiel.load_game("tic_tac_toe")
     options = {"budget": 0, "games": 0, "precision": 0.02}
     odds = stats.binom.pmf(np.arange(games + 1), games, truth)
     exact, expected, held = 2.0 * truth - 1.0, 0.0, 0.0
     for wins in np.flatnonzero(odds > 1e-7).tolist():
         scores = iter([1.0] * wins + [-1.0] * (games - wins))
         found = confirmed_precomputation(
-            game, first, first, 1.0, 0, lambda state: 2.0 * believed - 1.0, **options
+            _GAME, first, first, 1.0, 0, lambda state: 2.0 * believed - 1.0, **options
         )
         assert next(scores, None) is None and found.games == games
         assert found.interval[0] <= found.promise <= found.interval[1]
@@ -139,17 +141,14 @@ def test_with_true_values_it_is_the_best_set_of_what_was_opened(number, budget):
 def test_less_optimism_compares_fewer_entries():
     """With all of it every menu is opened, and with none nothing is, but what games have seen."""
     options = {"games": 0, "promise_games": 0, "evaluator": evaluation(1)}
-    opened = np.array(
-        [
-            [_confirmed(seed, optimism=g, **options)[1].preparation.work["opened"] for g in (0.0, 0.05, 0.28)]
-            for seed in range(6)
-        ]
-    )
-    assert (
-        (opened[:, 0] == 0).all() and (np.diff(opened) >= 0).all() and np.diff(opened.sum(axis=0)).min() > 0
-    )
-    for seed in range(3):
-        assert _confirmed(seed, **options)[1].promise == _confirmed(seed, optimism=0.28, **options)[1].promise
+    opened = []
+    for seed in range(6):
+        found = [_confirmed(seed, optimism=g, **options)[1] for g in (0.0, 0.05, 0.28)]
+        opened.append([each.preparation.work["opened"] for each in found])
+        assert _confirmed(seed, **options)[1].promise == found[2].promise  # the default
+    opened = np.array(opened)
+    assert (opened[:, 0] == 0).all() and (np.diff(opened) >= 0).all()
+    assert np.diff(opened.sum(axis=0)).min() > 0
 
 
 @pytest.mark.parametrize(("support", "games", "early"), [("pure", 2, True), ("partial", 10, False)])
@@ -187,10 +186,7 @@ def test_lines_that_games_have_seen_are_compared_where_nothing_else_is_looked_at
     best = game.max_utility() if player == 0 else game.utility_sum() - game.min_utility()
     played = []
     for stop in whole.stops:
-        state = game.new_initial_state()
-        for action in stop.history:
-            state.apply_action(action)
-        played += [([state], best)] * 5
+        played += [([follow(game.new_initial_state(), stop.history)], best)] * 5
     made, penalty = whole.preparation, whole.preparation.penalty
     left = [any(stop.history[: len(h)] == h for stop in whole.stops) for h in made.histories]
     worth = whole.promise - made.gain[~np.array(left, bool)].sum() - penalty * sum(left)
@@ -199,35 +195,29 @@ def test_lines_that_games_have_seen_are_compared_where_nothing_else_is_looked_at
     assert found.promise - penalty * found.preparation.size >= worth - 1e-9
 
 
+def _taught(played, **options):
+    """Return a preparation of tic-tac-toe by these games alone, since an evaluation sees nothing in it."""
+    options = {"games": 0, "promise_games": 0, "played": played} | options
+    return confirmed_precomputation(_GAME, Menu.of_actions(), first, 1e-3, 0, lambda state: 0.0, **options)
+
+
 @pytest.mark.parametrize(("games", "found"), [(2, 0), (3, 2)])
-def test_what_several_games_won_with_is_memorized_though_an_evaluation_sees_nothing_in_it(games, found):
+def test_what_several_games_won_with_is_memorized(games, found):
     """Nothing was memorized; a move won all of its games, and another one lost as many."""
     played = []
     for action, score in ((8, 1.0), (7, -1.0)):
-        state, passed = pyspiel.load_game("tic_tac_toe").new_initial_state(), []
-        for move in (action, 0, 6, 1):
-            if state.current_player() == 0:
-                passed.append(state.clone())
-            state.apply_action(move)
-        played += [([*passed, state], score)] * games
-    options = {"games": 0, "promise_games": 0, "played": played, "max_evaluations": 1}
-    game = pyspiel.load_game("tic_tac_toe")
-    made = confirmed_precomputation(game, Menu.of_actions(), first, 1e-3, 0, lambda state: 0.0, **options)
+        passed = [follow(_GAME.new_initial_state(), [action, 0, 6, 1][:k]) for k in (0, 2, 4)]
+        played += [(passed, score)] * games
+    made = _taught(played, max_evaluations=1)
     assert made.preparation.histories == ((), (8, 0))[:found]
     assert (made.promise > 0.1) == (found > 0)
 
 
-def test_hope_goes_where_few_games_have_been_and_no_value_that_is_told_has_any():
-    game = pyspiel.load_game("tic_tac_toe")
-    played = [([game.new_initial_state()], 1.0)] * 3 + [([game.new_initial_state()], -1.0)] * 2
-    made = {}
-    for doubt in (0.0, -1.0):
-        options = {"games": 0, "promise_games": 0, "played": played, "max_evaluations": 50, "inherited": 0.0}
-        made[doubt] = confirmed_precomputation(
-            game, Menu.of_actions(), first, 1e-3, 0, lambda state: 0.0, doubt=doubt, **options
-        )
-    assert made[0.0].preparation.size == 0 and made[0.0].promise == pytest.approx(0.1)  # n0 = n = 5
-    hopeful = made[-1.0]
+def test_hope_goes_where_few_games_have_been_and_no_reported_value_has_any():
+    start = _GAME.new_initial_state()
+    played = [([start], 1.0)] * 3 + [([start], -1.0)] * 2
+    sure, hopeful = (_taught(played, max_evaluations=50, inherited=0.0, doubt=d) for d in (0.0, -1.0))
+    assert sure.preparation.size == 0 and sure.promise == pytest.approx(0.1)  # n0 = n = 5
     assert hopeful.preparation.size > 0 and hopeful.promise == pytest.approx(0.0)
     assert hopeful.unprepared == pytest.approx(0.1)
     assert hopeful.preparation.lower == pytest.approx(-1e-3 * hopeful.preparation.size)
@@ -247,19 +237,20 @@ def test_nothing_to_prepare(options):
 
 def _values(player, worth, prior_games, **options):
     options = {"prior_games": prior_games, "inherited": 0.5} | options
-    game, nobody = pyspiel.load_game("tic_tac_toe"), (None, None)
-    problem = PreparationProblem(game, player, None, nobody, 0.1, 0.0, 1.0, 1.0, None, 0.0)
+    nobody = (None, None)
+    problem = PreparationProblem(_GAME, player, None, nobody, 0.1, 0.0, 1.0, 1.0, None, 0.0)
     return PlayedValues(lambda state: worth, problem, **options)
 
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_posterior_means_by_hand(player):
-    start = pyspiel.load_game("tic_tac_toe").new_initial_state()
-    later = start.child(0).child(1)
+    """Doubt takes off, and hope adds, what few games say."""
+    start = _GAME.new_initial_state()
+    later, other = start.child(0).child(1), start.child(0).child(2)
     values = _values(player, 0.25, 4.0)
     prior = 0.25 if player == 0 else 0.75
 
-    def own(states):
+    def own(states, values=values):
         answer = values.evaluate_batch(states)
         return answer if player == 0 else 1.0 - answer
 
@@ -275,21 +266,14 @@ def test_posterior_means_by_hand(player):
     inherited = (4.0 * (prior + 0.5 * (at_start - prior))) / 5.0
     assert own([start, later]) == pytest.approx([at_start, inherited])
     assert values.deviation(0.5, 3) == pytest.approx(math.sqrt(0.25 / 8.0))
-
-
-@pytest.mark.parametrize("player", [0, 1])
-def test_doubt_takes_off_and_hope_adds_what_few_games_say(player):
-    start = pyspiel.load_game("tic_tac_toe").new_initial_state()
-    states = [start, start.child(0).child(1), start.child(0).child(2)]
-    doubts = (0.0, 1.5, -1.5)
-    each = sure, unsure, hoping = [_values(player, 0.5, 4.0, doubt=d, inherited=0.0) for d in doubts]
-    for values in each:
+    found = []
+    for doubt in (0.0, 1.5, -1.5):
+        values = _values(player, 0.5, 4.0, doubt=doubt, inherited=0.0)
         for _ in range(20):
-            values.credit(states[1:2], [0.5])
-        values.credit(states[2:], [0.0] * len(states[2:]))
-    means, lower, upper = (values.evaluate_batch(states) for values in (sure, unsure, hoping))
-    if player == 1:
-        means, lower, upper = 1.0 - means, 1.0 - lower, 1.0 - upper
+            values.credit([later], [0.5])
+        values.credit([other], [0.0])
+        found.append(own([start, later, other], values))
+    means, lower, upper = found
     assert means == pytest.approx([0.5, 0.5, 0.4])
     assert upper - means == pytest.approx(means - lower)
     assert means - lower == pytest.approx(1.5 * np.sqrt([0.25 / 5.0, 0.25 / 25.0, 0.24 / 6.0]))
@@ -297,7 +281,7 @@ def test_doubt_takes_off_and_hope_adds_what_few_games_say(player):
 
 def test_values_are_the_best_linear_estimates_and_no_more():
     """Positions worth 0.6 or 1, equally likely, so n0 is 3: least squares by hand, and Bayes beside it."""
-    start = pyspiel.load_game("tic_tac_toe").new_initial_state()
+    start = _GAME.new_initial_state()
     games, wins = 5, np.arange(6)
     joint = 0.5 * np.array([stats.binom.pmf(wins, games, worth) for worth in (0.6, 1.0)])
     found = []
@@ -316,9 +300,8 @@ def test_values_are_the_best_linear_estimates_and_no_more():
 
 
 def test_games_have_the_law_of_their_policies():
-    game = pyspiel.load_game("tic_tac_toe")
-    sigma = openspiel_policy.UniformRandomPolicy(game)
-    start, count = game.new_initial_state().child(8), 400
+    sigma = openspiel_policy.UniformRandomPolicy(_GAME)
+    start, count = _GAME.new_initial_state().child(8), 400
     middle = start.child(4).child(1).child(0)
     seen = []
 
