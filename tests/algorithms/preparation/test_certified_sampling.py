@@ -194,7 +194,7 @@ def test_anytime():
 
 def test_it_ends_when_that_is_enough():
     rounds = iter([False, True])
-    setting = _setting("menu", 3)
+    setting = _setting("menu", 1)
     found = _certified(setting, epsilon=0.01, enough=lambda: next(rounds))
     assert next(rounds, None) is None and found.work["rounds"] == 2 and not found.reached
     assert found.lower <= _truth(setting)[1] <= found.upper

@@ -146,9 +146,9 @@ def test_less_optimism_compares_fewer_entries():
         found = [_confirmed(seed, optimism=g, **options)[1] for g in (0.0, 0.05, 0.28)]
         opened.append([each.preparation.work["opened"] for each in found])
         assert _confirmed(seed, **options)[1].promise == found[2].promise  # the default
-    opened = np.array(opened)
-    assert (opened[:, 0] == 0).all() and (np.diff(opened) >= 0).all()
-    assert np.diff(opened.sum(axis=0)).min() > 0
+    numbers = np.array(opened)
+    assert (numbers[:, 0] == 0).all() and (np.diff(numbers) >= 0).all()
+    assert np.diff(numbers.sum(axis=0)).min() > 0
 
 
 @pytest.mark.parametrize(("support", "games", "early"), [("pure", 2, True), ("partial", 10, False)])

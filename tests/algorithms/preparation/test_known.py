@@ -57,9 +57,9 @@ def test_information_states_have_their_penalties(setting, penalty, kind):
         for dearer in (penalty, 0.3, 10.0):
             assert frontier.at(dearer).value == pytest.approx(found.value(dearer), abs=NEAR)
         for budget in range(5):
-            best = best_precomputation(weighted, player, budget=budget)
-            assert best.utility == pytest.approx(found.within(budget), abs=NEAR) and best.paid <= budget
-            assert best_of_frontier(frontier, budget).utility == pytest.approx(best.utility, abs=1e-12)
+            within = best_precomputation(weighted, player, budget=budget)
+            assert within.utility == pytest.approx(found.within(budget), abs=NEAR) and within.paid <= budget
+            assert best_of_frontier(frontier, budget).utility == pytest.approx(within.utility, abs=1e-12)
     if kind == "all known" and is_perfect(game):
         assert tree.num_infosets == whole.num_infosets > setting.tree(10.0).num_infosets == 0
 

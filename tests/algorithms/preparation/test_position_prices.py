@@ -16,7 +16,6 @@ from benchmarks.synthetic_trees import transposing_tree, with_menus
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
-from tests.oracles import books
 from tests.oracles.games import (
     SEEDS,
     SUPPORTS,
@@ -40,55 +39,40 @@ from tests.oracles.preparation import (
 from tests.oracles.zero_sum import is_perfect
 from tests.properties import examples
 
-_PENALTIES = st.sampled_from((1e-3, 0.02, 0.1, 0.3))
 
-
-@examples(480)
+@examples(640)
 @given(
-    preparations("perfect", repeated=True, menu=False, most=1000)
-    | preparations("imperfect", menu=False, most=1000),
-    _PENALTIES,
+    preparations("perfect", repeated=True, most=600) | preparations("imperfect", menu=False, most=1000),
+    st.sampled_from((1e-3, 0.02, 0.1, 0.3)),
 )
-def test_policies_against_all_sets(setting, penalty):
-    """The best set at a penalty, the frontier, and every budget; for positions, and for keys of any kind."""
-    player, perfect = setting.player, is_perfect(setting.game)
-    at = books.positions(setting.game, player)
-    if not perfect:
-        at = {name: zlib.crc32(f"{setting.seed}{name}".encode()) % 4 for name in at}
-    tree = setting.tree(truncate="none", position_key=str if perfect else None)
+def test_against_all_sets(setting, penalty):
+    """The best set at a penalty, the frontier, and every budget; for positions, and for keys of any kind.
+
+    With menus, one entry a position: all sets and choices that agree.
+    """
+    player, found, tree = setting.player, setting.sets_of_positions(), setting.tree(truncate="none")
     price: Any = "positions"
-    if not perfect:
-        price = np.zeros(tree.num_infosets, np.int64)
-        for k in np.flatnonzero(tree.infoset_player == player).tolist():
-            price[k] = at[tree.key(k)]
-    found = setting.sets(lambda chosen: len({at[name] for name in chosen}))
+    if is_perfect(setting.game):
+        tree = setting.tree(truncate="none", position_key=str)
+    else:
+        price = np.array([zlib.crc32(tree.key(k).encode()) % 4 for k in range(tree.num_infosets)], np.int64)
+        found = setting.sets(lambda chosen: len({zlib.crc32(name.encode()) % 4 for name in chosen}))
     priced = tree.with_penalties(sides(player, penalty, math.inf))
     best = best_precomputation(priced, player, price=price)
     check_result(setting, best, found, penalty)
     assert best.paid == best.num_positions and best.price == "positions"
-    assert best.value >= best_precomputation(priced, player).value - 1e-12
-    frontier = memory_frontier(tree, player, price=price)
-    check_frontier(frontier, found)
-    check_budgets(frontier, found, price=price)
-
-
-@examples(320)
-@given(preparations("perfect", repeated=True, menu=True, most=400), _PENALTIES)
-def test_menus_against_all_choices(setting, penalty):
-    """One entry a position: all sets and choices that agree, without and with a budget."""
-    player, found = setting.player, setting.sets_of_positions()
-    tree = setting.tree(truncate="none", position_key=str)
-    priced = tree.with_penalties(sides(player, penalty, math.inf))
-    best = best_precomputation(priced, player, price="positions")
-    check_result(setting, best, found, penalty)
-    assert best.paid == best.num_positions
-    for budget in range(4):
-        best = best_precomputation(tree, player, price="positions", budget=budget)
-        assert best.utility == pytest.approx(found.within(budget), abs=NEAR)
-        assert best.num_positions <= budget and best.gap < 1e-6
     if np.diff(tree.first_entry)[tree.infoset_player == player].max(initial=0) > 1:
+        for budget in range(4):
+            best = best_precomputation(tree, player, price=price, budget=budget)
+            assert best.utility == pytest.approx(found.within(budget), abs=NEAR)
+            assert best.num_positions <= budget and best.gap < 1e-6
         with pytest.raises(ValueError, match="menus of one entry"):
-            memory_frontier(tree, player, price="positions")
+            memory_frontier(tree, player, price=price)
+    else:
+        assert best.value >= best_precomputation(priced, player).value - 1e-12
+        frontier = memory_frontier(tree, player, price=price)
+        check_frontier(frontier, found)
+        check_budgets(frontier, found, price=price)
 
 
 @examples(240)
