@@ -6,8 +6,8 @@ and of the stories in docs/stories, it is checked that they could do what they a
 runs is run, in a temporary folder and with smaller settings where it would take minutes.
 """
 
+import collections
 import contextlib
-import dataclasses
 import importlib.util
 import io
 import os
@@ -34,15 +34,8 @@ _WITH_FLAGS = r"`((?:(?:python )?examples/\w+\.py|precomp-games \w+) --[^`]+)`"
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """A fenced block; `line` is that of its fence, `gap` what stands between it and the one before."""
-
-    line: int
-    language: str
-    text: str
-    gap: str
-    engine: bool
+# A fenced block; `line` is that of its fence, `gap` what stands between it and the one before.
+Block = collections.namedtuple("Block", "line language text gap engine")
 
 
 def blocks(page):

@@ -179,8 +179,8 @@ def test_a_task_that_never_reaches_the_scheduler(monkeypatch):
     monkeypatch.setattr(distributed.Client, "_send_to_scheduler", forgetful)
     monkeypatch.setattr("precomp_games.cluster._LOOK_SECONDS", 0.1)
     with cluster_of_threads() as made:
-        found = map_on_cluster(abs, [-1, -2, -3], made.scheduler_address)
-        assert sorted(found) == [(0, 1), (1, 2), (2, 3)] and len(dropped) == 2
+        found = map_on_cluster(square, [Task(1), Task(2), Task(3)], made.scheduler_address)
+        assert sorted(found) == [(0, 1), (1, 4), (2, 9)] and len(dropped) == 2
 
 
 def test_a_cluster_without_workers():
