@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
 from tests.oracles import books
 from tests.oracles.games import (
@@ -87,16 +86,6 @@ def test_w_is_lemma_3s():
     assert min(seen["kept"], seen["cut"]) >= 10
 
 
-def _against(game, opponent, chosen, pre, sigma):
-    """Return the policy of an opponent with the memorization set `chosen`."""
-
-    def play(state):
-        known = books.information_state(game, state, opponent) in chosen
-        return (pre if known else sigma)[opponent](state)
-
-    return play
-
-
 def test_every_best_response_lies_in_w():
     seen = collections.Counter()
 
@@ -113,44 +102,34 @@ def test_every_best_response_lies_in_w():
             inside = {name: parent for name, parent in theirs.items() if name in names_in(tree, opponent)}
             sets = list(itertools.islice(books.prefix_closed_sets(inside), 3000))
             for k in np.random.default_rng(seed).permutation(len(sets))[:6]:
-                fixed = list(sigma)
-                fixed[opponent] = _against(game, opponent, sets[k], pre, sigma)
+
+                def prepared(state, memorized=sets[k], opponent=opponent):
+                    known = books.information_state(game, state, opponent) in memorized
+                    return (pre if known else sigma)[opponent](state)
+
+                fixed = sides(player, sigma[player], prepared)
                 _, _, chosen = books.best_set(game, player, penalties[player], pre, fixed)
                 assert chosen.issubset(names_in(tree, player))
                 seen.update(used=bool(chosen))
-            alone = expand(game, pre, sigma, sides(player, penalties[player], math.inf))
-            best = best_precomputation(alone, player)
-            value, _, _ = books.best_set(game, player, penalties[player], pre, sigma)
-            assert best.value == pytest.approx(value, abs=1e-9)
 
     holds()
     assert seen["used"] >= 10
 
 
-def test_infinite_penalties():
-    game = random_tree(3, depth=6)
-    pre, sigma = policy_pairs(3)
+def test_who_never_memorizes_is_not_asked():
+    game, (pre, sigma) = random_tree(3, depth=6), policy_pairs(3)
     for i in (0, 1):
-        penalties = [math.inf, math.inf]
-        penalties[i] = 0.01
-        # Nobody asks the other what it could memorize.
-        policies = [None, None]
-        policies[i] = pre[i]
-        tree = HistoryTree.from_game(game, sigma_pre=policies, sigma=sigma, penalties=penalties)
+        tree = expand(game, sides(i, pre[i], None), sigma, sides(i, 0.01, math.inf))
         assert set(tree.infoset_player.tolist()) == {i}
-    never = HistoryTree.from_game(game, sigma_pre=None, sigma=sigma, penalties=math.inf)
+    never = expand(game, None, sigma, math.inf)
     assert never.num_histories == 1
     assert never.value[0] == pytest.approx(books.play_value(game.new_initial_state(), sigma), abs=1e-12)
 
 
 def test_utility_range_scales_the_truncation():
-    game = random_tree(3, depth=6)
-    pre, sigma = policy_pairs(3)
-    default = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.03)
-    assert default.utility_range == 3.0
-    one = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.03, utility_range=1.0)
-    thrice = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=0.09)
-    assert one.utility_range == 1.0
+    case = random_tree(3, depth=6), *policy_pairs(3)
+    default, one, thrice = expand(*case, 0.03), expand(*case, 0.03, utility_range=1.0), expand(*case, 0.09)
+    assert (default.utility_range, one.utility_range) == (3.0, 1.0)
     assert one.num_infosets < default.num_infosets
     assert one.parent.tolist() == thrice.parent.tolist()  # only R / lambda matters
 
@@ -158,23 +137,17 @@ def test_utility_range_scales_the_truncation():
 def _reopened():
     """Player 1's first turn is met after the chance move (0.1) and, one level further down, else (0.9)."""
 
-    def turn(second, *utilities):
-        u, v = utilities
+    def turn(second):
         return [
             'p "" 1 1 "" { "a" "b" } 0',
             't "" 1 "zero" { 0 0 }',
             f'p "" 1 {second} "" {{ "c" "d" }} 0',
-            f't "" 2 "lost" {{ {u} {-u} }}',
-            f't "" 3 "won" {{ {v} {-v} }}',
+            't "" 2 "lost" { -1 1 }',
+            't "" 3 "won" { 1 -1 }',
         ]
 
-    return efg(
-        'c "" 1 "" { "s" 0.1 "l" 0.9 } 0',
-        *turn(2, -1, 1),
-        'p "" 2 1 "" { "x" "y" } 0',
-        *turn(3, -1, 1),
-        't "" 1 "zero" { 0 0 }',
-    )
+    other = 'p "" 2 1 "" { "x" "y" } 0'
+    return efg('c "" 1 "" { "s" 0.1 "l" 0.9 } 0', *turn(2), other, *turn(3), 't "" 1 "zero" { 0 0 }')
 
 
 @pytest.mark.parametrize("penalty", [0.05, 0.15, 0.3, 0.4, 0.6])
@@ -187,7 +160,7 @@ def test_an_information_state_is_reopened_for_its_longer_histories(penalty):
         names = [state.action_to_string(a) for a in state.legal_actions()]
         return {state.legal_actions()[names.index("b") if "b" in names else 0]: 1.0}
 
-    tree = HistoryTree.from_game(game, sigma_pre=last, sigma=(sigma, first), penalties=(penalty, math.inf))
+    tree = expand(game, last, (sigma, first), (penalty, math.inf))
     value, utility, chosen = books.best_set(game, 0, penalty, (last, last), (sigma, first))
     best = best_precomputation(tree, 0)
     assert (best.value, best.utility) == (pytest.approx(value), pytest.approx(utility))
