@@ -146,9 +146,9 @@ def test_files_that_are_no_such_networks_are_refused_in_a_line(tmp_path):
     for name, data in wrong.items():
         file = tmp_path / f"{name}.pb.gz"
         file.write_bytes(data)
-        with pytest.raises(ValueError, match=r"expected a network of people's moves.*\n?$") as told:
+        with pytest.raises(ValueError, match=r"expected a network of people's moves.*\n?$") as message:
             HumanPolicy(GAME, 1500, file)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(message.value)
     with pytest.raises(FileNotFoundError):
         HumanPolicy(GAME, 1500, tmp_path / "nowhere.pb.gz")
     (tmp_path / "none").mkdir()
@@ -204,15 +204,15 @@ def test_an_engine_says_how_likely_it_finds_each_move(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         ("sys.exit()", "lc0"),
         ("verbose = False", "info string <move>"),
         ('print("info string a1a5 (1 ) N: 1 (P: 50.00%)")', "a1a5"),
     ],
 )
-def test_an_engine_that_says_nothing_of_the_kind_is_told(tmp_path, fault, said):
+def test_an_engine_that_reports_nothing_of_the_kind_is_an_error(tmp_path, fault, message):
     engine = StatsEngine(script(tmp_path, fault))
-    with pytest.raises(EngineError, match=said):
+    with pytest.raises(EngineError, match=message):
         engine.ask([chess.STARTING_FEN + " moves"])
     engine.close()

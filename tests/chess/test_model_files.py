@@ -54,13 +54,13 @@ def line(*moves):
 def made(settings, folder):
     """Write a preparation's folder and read it as somebody else does."""
     policies = preparation_policies(settings, HashEngine())
-    (told,) = results()
+    (data,) = results()
     nothing = {"memorized": [], "exits": [], "stops": [], "replies": []}
     folder.mkdir()
     files = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
     if files is not None:
         files.save(folder / MODEL_FILE)
-    (folder / "result.json").write_text(json.dumps(told | nothing | {"settings": settings.as_dict()}))
+    (folder / "result.json").write_text(json.dumps(data | nothing | {"settings": settings.as_dict()}))
     return policies
 
 
@@ -125,8 +125,8 @@ def test_data_that_are_none(here, tmp_path):
         ({}, {"keys_0": arrays["keys_0"][:-1]}),
         ({}, {"actions_0": arrays["actions_0"].astype(float)}),
     )
-    for told, changed in wrong:
-        write_archive(path, header | told, arrays | changed)
+    for head, changed in wrong:
+        write_archive(path, header | head, arrays | changed)
         with pytest.raises(ValueError, match=r"expected what Preparation\.write"):
             Preparation.read(tmp_path / "out")
     for part in (

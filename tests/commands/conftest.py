@@ -66,9 +66,9 @@ def run(folder):
     """Return a function that calls a command in the folder and returns its output, or its one error line."""
 
     def run(*words, status=0):
-        ended, said, error = call(folder, *words)
-        assert ended == status, said + error
+        ended, printed, error = call(folder, *words)
+        assert ended == status, printed + error
         assert not status or (error.startswith("error: ") and error.count("\n") == 1), error
-        return error if status else said
+        return error if status else printed
 
     return run

@@ -19,13 +19,13 @@ def test_without_a_command_it_says_what_there_is(capsys):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_has_help(command, run):
-    said = run(command, "--help")
+    printed = run(command, "--help")
     module = importlib.import_module(f"precomp_games.commands.{command}")
     words = " [GAMES] [PLAYER]" if command in ("opponent", "scout") else ""
-    assert said.startswith(f"usage: precomp-games {command}{words} [--flags]\n")
-    assert module.__doc__ in said and f"precomp-games {command}" in module.__doc__
+    assert printed.startswith(f"usage: precomp-games {command}{words} [--flags]\n")
+    assert module.__doc__ in printed and f"precomp-games {command}" in module.__doc__
     without = ("solve", "drill", "report", "scout")  # which need none
-    assert ("\n  --engine:" in said) == (command not in without)
+    assert ("\n  --engine:" in printed) == (command not in without)
 
 
 def test_a_call_leaves_the_process_as_it_was(tmp_path, monkeypatch, capsys):
@@ -76,7 +76,7 @@ _MORE = pytest.mark.slow("at more places in the imports")
 
 # Costs seconds: imports in processes of their own.
 @pytest.mark.parametrize("mebibytes", [280, *(pytest.param(n, marks=_MORE) for n in (400, 480, 560)), 640])
-def test_address_space_that_is_not_enough_is_told_in_one_line(mebibytes, capsys):
+def test_address_space_that_is_not_enough_is_an_error_of_one_line(mebibytes, capsys):
     """One error line, where libraries would spin on a core for ever; the time limit would end that."""
     status, _, error = limited(mebibytes, "solve", "--game=kuhn_poker")
     *_, last = error.splitlines()  # before it a bar may be printed, while kernels are compiled

@@ -62,10 +62,10 @@ def python(installed, folder, *words, **environment):
 
 @pytest.mark.slow("installed from a wheel")
 def test_without_an_engine_stored_searches_do(installed, tmp_path):
-    said = python(installed, tmp_path, installed / "bin" / "precomp-games")
-    assert all(f"\n  {name} " in said for name in COMMANDS)
-    said = python(installed, tmp_path, "-c", _WITHOUT_ENGINE, PATH="/nowhere", STOCKFISH="")
-    assert said.count("No engine found: using the stored searches") == 4
+    printed = python(installed, tmp_path, installed / "bin" / "precomp-games")
+    assert all(f"\n  {name} " in printed for name in COMMANDS)
+    printed = python(installed, tmp_path, "-c", _WITHOUT_ENGINE, PATH="/nowhere", STOCKFISH="")
+    assert printed.count("No engine found: using the stored searches") == 4
     made = ["book_report/report.html", "drill.sqlite", "judge_book/positions.csv"]
     made += ["review_games/to_learn.csv", "chess_equilibrium/white.bin"]
     made += [f"chess_preparation/{name}" for name in ("book.bin", "book.pgn", "result.json")]

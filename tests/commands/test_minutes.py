@@ -51,15 +51,15 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, folder, monkeypatch):
     """Pressed once, games measure the book; twice, the run ends, and the book stays as it was written."""
     written, out = press(monkeypatch, presses, 2), f"pressed_{presses}"
     few = ["--max_evaluations=100", "--menu=3", "--penalty=1e-4", "--neighbors=0", *ENGINE]
-    status, said, err = call(folder, *_ENDING, *few, f"--output_dir={out}")
+    status, printed, err = call(folder, *_ENDING, *few, f"--output_dir={out}")
     made = Preparation.read(folder / out)
-    assert "Looks no further; Ctrl-C again ends the program." in said
+    assert "Looks no further; Ctrl-C again ends the program." in printed
     if presses == 1:
         assert status == 0 and not made.unfinished, err
         assert made.to_json()["work"]["evaluations"] < 100 and written[1].unfinished
         return
-    told = f"error: interrupted (the best book so far is in {out}, {len(written[1].book)} position"
-    assert status == 130 and err.splitlines()[-1].startswith(told)
+    message = f"error: interrupted (the best book so far is in {out}, {len(written[1].book)} position"
+    assert status == 130 and err.splitlines()[-1].startswith(message)
     assert made.unfinished and made.book.positions == written[1].book.positions
     assert (folder / out / "book.bin").exists() and (folder / out / "book.pgn").exists()
 
@@ -73,18 +73,22 @@ def test_a_whole_tree_is_looked_at_as_far_as_there_is_time(folder, run):
     results = {}
     for name, each in runs.items():
         more = ["--match_games=0", "--neighbors=0", f"--output_dir=tree_{name}"]
-        said = run("prepare", *small, *each, *more)
+        printed = run("prepare", *small, *each, *more)
         results[name] = json.loads((folder / f"tree_{name}" / "result.json").read_text())
-        assert ("by --minutes=0, at --penalty=2.56, not yet 0.01" in said) == (name == "none")
+        assert ("by --minutes=0, at --penalty=2.56, not yet 0.01" in printed) == (name == "none")
     assert results["enough"] == results["whole"] != results["first"] == results["none"]
 
 
 # Costs seconds: both books against a person, and two commands, in as little time as there is.
 def test_an_opponent_in_no_time(folder, run):
     """A page with both colors, and a model of a few games, drawn; omissions are reported."""
-    said = run("opponent", GAMES, "Karpov", "--all_spellings", *FEW, "--plies=8", "--output_dir=none", *_NONE)
-    assert "Fitted to           3 of 40 games, drawn with --seed, as there was time for by --minutes" in said
-    assert said.count("by --minutes=0, at --penalty=0.128, not yet 0.0005") == 2
+    printed = run(
+        "opponent", GAMES, "Karpov", "--all_spellings", *FEW, "--plies=8", "--output_dir=none", *_NONE
+    )
+    assert (
+        "Fitted to           3 of 40 games, drawn with --seed, as there was time for by --minutes" in printed
+    )
+    assert printed.count("by --minutes=0, at --penalty=0.128, not yet 0.0005") == 2
     assert (folder / "none" / "report.html").is_file()
     for side in ("white", "black"):
         made = Preparation.read(folder / "none" / side)
@@ -92,8 +96,8 @@ def test_an_opponent_in_no_time(folder, run):
     judged = ["--from=none", "--book=mine.pgn", "--side=white", "--penalty=0.0005", *_NONE]
     mine = [f"--games={GAMES}", "--player=Us"]
     for words, table in ((["judge"], "positions.csv"), (["review", *mine], "games.csv")):
-        said = run(*words, *judged, f"--output_dir={words[0]}_none")
-        assert "for 1 of 2,000 games there was no time" in said
+        printed = run(*words, *judged, f"--output_dir={words[0]}_none")
+        assert "for 1 of 2,000 games there was no time" in printed
         there = {path.name for path in (folder / f"{words[0]}_none").iterdir()}
         assert {"result.json", table} <= there
 
@@ -105,8 +109,8 @@ def test_an_opponent_that_is_ended_has_a_page(presses, folder, monkeypatch):
     written = press(monkeypatch, presses, presses, lambda made: not made.unfinished)
     few = ["--plies=8", "--behind=uniform", "--penalty=0.01", "--evaluation=linear", "--distrust=0.05"]
     words = ["opponent", GAMES, "Karpov, Anatoly", *FEW, *few, *ENGINE, f"--output_dir=ended_{presses}"]
-    status, said, err = call(folder, *words)
-    assert "Looks no further; Ctrl-C again ends the program." in said
+    status, printed, err = call(folder, *words)
+    assert "Looks no further; Ctrl-C again ends the program." in printed
     page = (folder / f"ended_{presses}" / "report.html").read_text()
     assert f"<title>{'White and Black' if presses == 1 else 'White'} against Karpov Anatoly" in page
     assert status == (0 if presses == 1 else 130), err
@@ -118,7 +122,7 @@ def test_commands_in_no_time_end_with_their_files(folder, run):
     pgn = [f"--pgn={GAMES}", "--skip_plies=0"]
     sparring = ["--opponent_movetime_ms=5", "--analyst_nodes=20", "--max_plies=10"]
     book = ["result.json", "book.bin", "book.pgn"]
-    for words, told, files in (
+    for words, message, files in (
         (["estimate", *pgn, "--player=Karpov, Anatoly", "--nodes=20"], "positions, drawn with --seed", []),
         (["calibrate", *pgn, "--analyst_nodes=20"], "drawn with --seed, as --minutes allow", ["samples.csv"]),
         (_ENDING, "Written: no_prepare/book.bin", book),
@@ -129,7 +133,7 @@ def test_commands_in_no_time_end_with_their_files(folder, run):
         ),
         (["spar", *sparring], "The last book       ", book),
     ):
-        assert told in run(*words, *_NONE, f"--output_dir=no_{words[0]}")
+        assert message in run(*words, *_NONE, f"--output_dir=no_{words[0]}")
         there = {path.name for path in (folder / f"no_{words[0]}").iterdir()}
         assert there & {"result.json", "calibration.json"} and there >= set(files)
 
@@ -148,8 +152,8 @@ def test_bars_say_how_much_is_left():
 
 def test_minutes_are_one_flag_in_all_commands(run):
     """With one help text, and a default that may differ."""
-    told = set()
+    helps = set()
     for name in ("prepare", "opponent", "judge", "review", "match", "spar", "estimate", "calibrate"):
         _, _, rest = run(name, "--help").partition("--minutes: ")
-        told.add(" ".join(rest.partition("(default")[0].partition("(a non")[0].split()))
-    assert len(told) == 1 and told.pop().startswith("End after so many minutes in all")
+        helps.add(" ".join(rest.partition("(default")[0].partition("(a non")[0].split()))
+    assert len(helps) == 1 and helps.pop().startswith("End after so many minutes in all")

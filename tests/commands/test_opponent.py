@@ -105,7 +105,7 @@ def test_each_color_keeps_its_own_files(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("tags", "told"),
+    ("tags", "message"),
     [
         ({}, "unknown: no game has a date, so all count alike"),
         ({"Date": "????.??.??", "UTCDate": "1990.01.02"}, "unknown: no games before 1990"),
@@ -113,27 +113,30 @@ def test_each_color_keeps_its_own_files(folder, capsys):
     ],
 )
 # Costs seconds: a person's model and a book, with an engine.
-def test_a_prediction_that_no_games_can_test_is_unknown(tags, told, folder, run):
+def test_a_prediction_that_no_games_can_test_is_unknown(tags, message, folder, run):
     """And a name that controls terminals does no harm."""
-    name, output = "Kar\x1b[31mp\u200cov, A", f"odd {told[12:20]}"
+    name, output = "Kar\x1b[31mp\u200cov, A", f"odd {message[12:20]}"
     games = [game(line, name, "Us", **tags) for line in LINES]
-    if "1999" in told:
+    if "1999" in message:
         games.append(game("1. e4", "Us", name, Date="1999.??.??"))  # without a move of that person
     (folder / "odd.pgn").write_text("".join(games))
     few = ["--side=black", "--noreport", "--export=", f"--output_dir={output}", "--penalty=0.05"]
-    said = run("opponent", "odd.pgn", name, *_SMALL, "--behind=fitted", *few)
-    assert "\x1b" not in said and f"Prediction          {told}" in said and "Distrust" not in said
+    earlier = folder / output / "black" / "positions.csv"  # of a run that learned something
+    earlier.parent.mkdir(parents=True)
+    earlier.touch()
+    printed = run("opponent", "odd.pgn", name, *_SMALL, "--behind=fitted", *few)
+    assert "\x1b" not in printed and f"Prediction          {message}" in printed and "Distrust" not in printed
     result = json.loads((folder / output / "black" / "result.json").read_text())
     assert result["model"]["bits"] is None and result["settings"]["distrust"] == 0.0
     settings = Preparation.read(folder / output / "black").settings
-    assert settings.opponent.startswith("games(file=odd.pgn,player=Kar[31mpov A,")
+    assert settings.opponent.startswith("games(file=odd.pgn,player=Kar[31mpov A,") and not earlier.exists()
 
 
 def test_a_name_that_fits_several_is_asked_once(run, monkeypatch):
     monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: SIM115
-    told = run("opponent", GAMES, "karpov", "--behind=uniform", *ENGINE, status=1)
-    assert "fits Karpov, Anatoly (30 games); Karpov, A. (10 games): give one" in told
-    assert "--all_spellings" in told
+    message = run("opponent", GAMES, "karpov", "--behind=uniform", *ENGINE, status=1)
+    assert "fits Karpov, Anatoly (30 games); Karpov, A. (10 games): give one" in message
+    assert "--all_spellings" in message
     names = {"Karpov, Anatoly": 8, "Karpov, A.": 3}
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     for typed, chosen in ((["3", "x", "2"], ["Karpov, A."]), (["all"], list(names))):
@@ -168,7 +171,7 @@ def flagged(command, *words):
     return given
 
 
-def test_settings_are_those_of_the_run_but_for_what_is_said(prepared, capsys):
+def test_settings_are_those_of_the_run_but_for_what_flags_say(prepared, capsys):
     before = Preparation.read("output/karpov_anatoly/white").settings
     book, settings = book_and_settings(flagged(judge))
     assert "White's of output/karpov_anatoly; --side=black is for the other." in capsys.readouterr().out
@@ -184,7 +187,7 @@ def test_settings_are_those_of_the_run_but_for_what_is_said(prepared, capsys):
     assert earlier_run(flagged(match, *both)).made.side == "white"  # which has something to ask
 
 
-def test_what_no_data_stand_for_is_said_again(folder, prepared):
+def test_what_no_data_stand_for_is_in_flags_again(folder, prepared):
     """Nothing that a folder names is opened or run, but what a flag names."""
     made = folder / "output" / "karpov_anatoly" / "white"
     result = json.loads((made / "result.json").read_text())
@@ -233,8 +236,8 @@ def test_match_plays_both_books(prepared, run, monkeypatch):
 
 
 def test_a_page_shows_both_books(folder, prepared, run):
-    said = run("report", _FROM, "--export=csv", "--output_dir=page (1), a=b")
-    assert "For study: page (1), a=b/black-book.csv, page (1), a=b/white-book.csv" in said
+    printed = run("report", _FROM, "--export=csv", "--output_dir=page (1), a=b")
+    assert "For study: page (1), a=b/black-book.csv, page (1), a=b/white-book.csv" in printed
     assert "White and Black against Karpov Anatoly" in (folder / "page (1), a=b" / "report.html").read_text()
     run("report", _FROM, "--side=white", "--export=csv", "--output_dir=one")
     assert {path.name for path in (folder / "one").iterdir()} == {"report.html", "book.csv"}
@@ -242,8 +245,8 @@ def test_a_page_shows_both_books(folder, prepared, run):
 
 def test_drill_asks_the_book(prepared, run, monkeypatch):
     monkeypatch.setattr("builtins.input", lambda prompt: "q")
-    said = run("drill", _FROM, "--progress=drill.sqlite")
-    assert "White's of output/karpov_anatoly; --side=black is for the other." in said
+    printed = run("drill", _FROM, "--progress=drill.sqlite")
+    assert "White's of output/karpov_anatoly; --side=black is for the other." in printed
 
 
 # Costs seconds: imports in a process of its own.

@@ -14,16 +14,16 @@ _MINE = ("--book=mine.pgn", "--side=white")
 
 def test_a_drill_of_positions_by_how_many_lines_pass_through_them(run, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("e4\nNc3\nNf3\nq\n"))
-    told = run("drill", *_MINE, "--drill_seed=0", "--nounicode", "--progress=mine.sqlite")
-    assert "(start)   100 % of lines" in told and "Right: e4.\n" in told
-    assert "1. e4 c5   50 % of lines" in told and "No: Nf3.\n" in told
-    assert "1 of 2 right. 1 of 7 positions are known by now. Of all lines 100% pass" in told
-    assert "points" not in told  # which nobody knows
+    printed = run("drill", *_MINE, "--drill_seed=0", "--nounicode", "--progress=mine.sqlite")
+    assert "(start)   100 % of lines" in printed and "Right: e4.\n" in printed
+    assert "1. e4 c5   50 % of lines" in printed and "No: Nf3.\n" in printed
+    assert "1 of 2 right. 1 of 7 positions are known by now. Of all lines 100% pass" in printed
+    assert "points" not in printed  # which nobody knows
 
 
 def test_studies_of_any_repertoire(folder, run):
-    told = run("report", *_MINE, "--output_dir=studies")
-    assert "For study: studies/lichess-1.pgn" in told
+    printed = run("report", *_MINE, "--output_dir=studies")
+    assert "For study: studies/lichess-1.pgn" in printed
     text = (folder / "studies" / "lichess-1.pgn").read_text(encoding="utf-8")
     game = chess.pgn.read_game(io.StringIO(text))
     sicilian = next(each for each in game.variations[0].variations if each.san() == "c5")
@@ -36,13 +36,13 @@ def test_studies_of_any_repertoire(folder, run):
 def test_a_match_of_a_repertoire_and_the_folder_of_its_judgment(folder, run, searches):
     opponent = ("--opponent=uci(nodes=100,r=40,top_k=3)", f"--store={searches}")
     played = ("--games=2", "--nocontrols", "--output_dir=own_match")
-    told = run("match", *_MINE, *opponent, *played)
-    assert "White's book of " in told and "made against another opponent" not in told
+    printed = run("match", *_MINE, *opponent, *played)
+    assert "White's book of " in printed and "made against another opponent" not in printed
     assert json.loads((folder / "own_match" / "result.json").read_text())["matches"][1]["promised"] > 0.0
-    told = run("judge", *_MINE, *opponent, "--penalty=0.02", "--output_dir=own")
+    printed = run("judge", *_MINE, *opponent, "--penalty=0.02", "--output_dir=own")
     order = ["Coverage", "Replies without an answer", "What to learn next", "What to drop first"]
-    assert sorted(order, key=told.index) == order
+    assert sorted(order, key=printed.index) == order
     made = Preparation.read(folder / "own")
     assert made.utility == pytest.approx(made.unprepared + sum(made.gains))
-    told = run("match", "--book=own/book.bin", "--from=own", *opponent, *played)
-    assert f"White's book of {made.book.distinct_positions} positions" in told
+    printed = run("match", "--book=own/book.bin", "--from=own", *opponent, *played)
+    assert f"White's book of {made.book.distinct_positions} positions" in printed

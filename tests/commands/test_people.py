@@ -19,8 +19,8 @@ def test_a_book_against_a_rating_has_two_parts_of_value(folder, run):
         "--maia=networks",
         "--output_dir=rated",
     ]
-    said = run("prepare", "--store=real.sqlite", *words)
-    assert "people rated about 1300" in said and "by position" in said and "on the clock" in said
+    printed = run("prepare", "--store=real.sqlite", *words)
+    assert "people rated about 1300" in printed and "by position" in printed and "on the clock" in printed
     made = Preparation.read(folder / "rated")
     settings = made.settings
     assert (settings.evaluation, settings.rating) == ("people", 1300.0)
@@ -33,8 +33,8 @@ def test_a_book_against_a_rating_has_two_parts_of_value(folder, run):
 def test_people_of_the_rating_are_behind_a_persons_games(folder, run):
     words = ["--analyst_nodes=20", "--maia=networks", "--plies=4", "--budget=2", "--max_plies=5"]
     words += ["--distrust=0.05", "--side=white", "--export=", "--penalty=2e-3", "--output_dir=friend"]
-    said = run("opponent", GAMES, "Karpov, Anatoly", *ENGINE, *words)
-    assert "people rated 1329, by networks" in said and "Missing" not in said
+    printed = run("opponent", GAMES, "Karpov, Anatoly", *ENGINE, *words)
+    assert "people rated 1329, by networks" in printed and "Missing" not in printed
     settings = Preparation.read(folder / "friend" / "white").settings
     assert "prior=human(rating=1329,spread=200)" in settings.opponent
     assert (settings.evaluation, settings.speed, round(settings.rating)) == ("people", "blitz", 1329)

@@ -20,22 +20,27 @@ def games(tmp_path):
 
 
 def test_without_words_it_scouts_a_sample(tmp_path):
-    status, said, _ = call(tmp_path, "scout")
+    status, printed, _ = call(tmp_path, "scout")
     assert status == 0 and list(tmp_path.iterdir()) == []
-    assert said.startswith("Player              Karpov Anatoli: 126 games, 1984 to 1992\n")
-    assert "\n   36    53%      74      –  1992  1. d4\n" in said
-    assert "\n   15    22%      80      –  1992        3. Nf3\n" in said
-    assert said.index("With White") < said.index("With Black") < said.index("New in") < said.index("Speeds")
+    assert printed.startswith("Player              Karpov Anatoli: 126 games, 1984 to 1992\n")
+    assert "\n   36    53%      74      –  1992  1. d4\n" in printed
+    assert "\n   15    22%      80      –  1992        3. Nf3\n" in printed
+    assert (
+        printed.index("With White")
+        < printed.index("With Black")
+        < printed.index("New in")
+        < printed.index("Speeds")
+    )
 
 
 def test_it_writes_a_page_lines_and_numbers(games):
-    status, said, _ = call(games, "scout", "games.pgn", "Me", "--least=3", "--output_dir=out")
-    assert status == 0 and "Speeds, and seconds a move" in said
+    status, printed, _ = call(games, "scout", "games.pgn", "Me", "--least=3", "--output_dir=out")
+    assert status == 0 and "Speeds, and seconds a move" in printed
     out = games / "out"
     assert {path.name for path in out.iterdir()} == {"scout.html", "scout.pgn", "scout.json"}
-    told = json.loads((out / "scout.json").read_text())
-    white, black = told["colors"]
-    assert told["games"] == white["lines"]["tally"]["games"] + black["lines"]["tally"]["games"]
+    data = json.loads((out / "scout.json").read_text())
+    white, black = data["colors"]
+    assert data["games"] == white["lines"]["tally"]["games"] + black["lines"]["tally"]["games"]
     stack = [*white["lines"]["replies"]]
     for line in stack:
         assert line["tally"]["games"] >= 3 and chess.Move.from_uci(line["move"])
@@ -52,9 +57,9 @@ def test_it_writes_a_page_lines_and_numbers(games):
 
 def test_filters_say_what_they_take(games):
     filters = ["--color=white", "--since=2020-03-01", "--until=2021-06", "--speed=blitz,rapid"]
-    status, said, _ = call(games, "scout", "games.pgn", "Me", *filters)
+    status, printed, _ = call(games, "scout", "games.pgn", "Me", *filters)
     assert status == 0
-    assert " by --color, " in said and " by --since, " in said and "With Black" not in said
+    assert " by --color, " in printed and " by --since, " in printed and "With Black" not in printed
     status, _, error = call(games, "scout", "games.pgn", "Me", *filters, "--rating=2000-2100", "--rated")
     assert error.startswith("error: expected games of 'Me' that fit all filters, got none (40 games; ")
     assert " by --speed, " in error and error.endswith(" by --rating)\n") and error.count("\n") == status == 1

@@ -12,18 +12,18 @@ _GOOFSPIEL = "goofspiel(num_cards=3,imp_info=True)"
 
 
 def test_by_default_kuhn_poker_is_solved_and_written_to_a_file_of_any_name(run):
-    said = run("solve", "--output_dir=my games (1), a=b", "--efg")
+    printed = run("solve", "--output_dir=my games (1), a=b", "--efg")
     solved = "58 histories, 12 information states\nValue to player 0: -0.05555555556\n"
-    assert f"kuhn_poker(): {solved}" in said and "(linear program, " in said
-    assert " Pass " in said  # actions have the game's names
+    assert f"kuhn_poker(): {solved}" in printed and "(linear program, " in printed
+    assert " Pass " in printed  # actions have the game's names
     again = run("solve", '--game=efg_game(filename="my games (1), a=b/game.efg")')
     assert solved in again and "Written" not in again
 
 
 def test_files(folder, run):
     flags = ("--game=leduc_poker", "--method=pcfr+", "--iterations=200", "--output_dir=leduc", "--efg")
-    said = run("solve", *flags, "--infosets=0")
-    assert said.endswith("Written: leduc/policy.npz, result.json, game.efg, nash_conv.png\n")
+    printed = run("solve", *flags, "--infosets=0")
+    assert printed.endswith("Written: leduc/policy.npz, result.json, game.efg, nash_conv.png\n")
     found = result_of(folder / "leduc")
     assert found["iterations"] == 200 and found["trace"][-1] == [200, found["nash_conv"]]
     policy = load_policy(folder / "leduc" / "policy.npz")
@@ -35,15 +35,17 @@ def test_files(folder, run):
 
 
 def test_perfect_information_and_moves_at_once(run):
-    said = run("solve", "--game=breakthrough(rows=4,columns=2)", "--infosets=3")
-    assert "(backward induction, " in said and "\nValue to player 0: -1\n" in said and " a4a3 " in said
-    said = run("solve", "--game=matrix_rps")
-    assert "Value to player 0: 0\n" in said and said.count("0.333") == 6
+    printed = run("solve", "--game=breakthrough(rows=4,columns=2)", "--infosets=3")
+    assert (
+        "(backward induction, " in printed and "\nValue to player 0: -1\n" in printed and " a4a3 " in printed
+    )
+    printed = run("solve", "--game=matrix_rps")
+    assert "Value to player 0: 0\n" in printed and printed.count("0.333") == 6
 
 
 def test_long_states_are_cut_in_the_middle(run):
-    said = run("solve", f"--game={_GOOFSPIEL}", "--infosets=40")
-    rows = [line for line in said.splitlines() if " ... " in line]
+    printed = run("solve", f"--game={_GOOFSPIEL}", "--infosets=40")
+    rows = [line for line in printed.splitlines() if " ... " in line]
     assert rows
     tree = HistoryTree.of_game(_GOOFSPIEL)
     whole = [" ".join(tree.key(k).split()) for k in range(tree.num_infosets)]
@@ -54,26 +56,26 @@ def test_long_states_are_cut_in_the_middle(run):
 
 
 def test_refined(folder, run):
-    said = run("solve", "--game=coordinated_mp", "--refine", "--output_dir=refined", "--infosets=0")
-    assert "Proper subgames, with the whole: 1; NashConv of the worst: " in said
+    printed = run("solve", "--game=coordinated_mp", "--refine", "--output_dir=refined", "--infosets=0")
+    assert "Proper subgames, with the whole: 1; NashConv of the worst: " in printed
     report = result_of(folder / "refined")
     assert abs(report["gap"]) < 1e-12 and report["subgames"] == 1
-    said = run("solve", f"--game={_GOOFSPIEL}", "--refine", "--infosets=2")
-    assert "Proper subgames, with the whole: 31; NashConv of the worst: " in said
-    assert said.count("0.3333 ") == 2
+    printed = run("solve", f"--game={_GOOFSPIEL}", "--refine", "--infosets=2")
+    assert "Proper subgames, with the whole: 31; NashConv of the worst: " in printed
+    assert printed.count("0.3333 ") == 2
 
 
 @pytest.mark.parametrize(
-    ("labels", "status", "told"),
+    ("labels", "status", "message"),
     [
         ("LRR", 1, "error: solve(): expected the actions of a state to differ, got [0, 1, 1] at history ''"),
         ("LMR", 0, "Value to player 0: 5\n"),
     ],
 )
-def test_files_of_gambit(labels, status, told, folder, run):
+def test_files_of_gambit(labels, status, message, folder, run):
     text = EfgText()
     text.move(1, 1, list(labels))
     for payoff in (0, 1, 5):
         text.leaf(payoff)
     (folder / "file.efg").write_text("\n".join(text.lines) + "\n")
-    assert told in run("solve", "--game=efg_game(filename=file.efg)", status=status)
+    assert message in run("solve", "--game=efg_game(filename=file.efg)", status=status)

@@ -38,9 +38,9 @@ def answer(monkeypatch, capsys):
     def answer(*flags, moves="d2d4", status=0):
         monkeypatch.setattr(sys, "stdin", io.StringIO(f"uci\nposition startpos moves {moves}\ngo\nquit\n"))
         assert main(["precomp-games-uci", *map(str, flags), "--seed=1"]) == status
-        said = capsys.readouterr()
-        assert said.err.count("\n") == status
-        return said.err if status else said.out.splitlines()[-1]
+        printed = capsys.readouterr()
+        assert printed.err.count("\n") == status
+        return printed.err if status else printed.out.splitlines()[-1]
 
     return answer
 
@@ -85,7 +85,7 @@ def test_people_play_by_their_networks(folder, monkeypatch, capsys, answer):
     lines = iter(["uci\n", "position startpos moves e2e4\n", "go infinite\n", "stop\n", "quit\n"])
     monkeypatch.setattr("sys.stdin", type("Input", (), {"readline": lambda self, _: next(lines, "")})())
     assert main(["precomp-games-uci", "--play=human(rating=1300)", "--maia=networks", "--seed=1"]) == 0
-    said = capsys.readouterr().out
-    assert "players rated about 1300" in said and "bestmove " in said
+    printed = capsys.readouterr().out
+    assert "players rated about 1300" in printed and "bestmove " in printed
     assert "networks of people's moves" in answer("--play=human(rating=1300)", status=1)
     assert "engine, model" in answer("--play=nobody", status=1)

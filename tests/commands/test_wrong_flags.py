@@ -93,7 +93,9 @@ def test_what_is_wrong_is_one_line(command, words, error, folder):
     (folder / "one.pgn").write_text("1. e4 e5 2. Nf3 *")
     engine = ENGINE if command == "calibrate" else []
     there = set(folder.iterdir())
-    status, said, told = call(folder, command, *words, *engine)
-    assert (status, said) == (1, "") and told.startswith("error: ") and told.count("\n") == 1, said + told
-    assert error in told
+    status, printed, message = call(folder, command, *words, *engine)
+    assert (status, printed) == (1, "") and message.startswith("error: ") and message.count("\n") == 1, (
+        printed + message
+    )
+    assert error in message
     assert set(folder.iterdir()) == there
