@@ -99,13 +99,9 @@ def check(found, every, kept, least, known, recent):
     assert found.games == len(kept)
     for color in found.colors:
         white = color.color == "white"
-        check_lines(color.lines, [each for each in kept if each.color == white], least)
-        check_color(
-            color,
-            *([each for each in games if each.color == white] for games in (every, kept)),
-            known,
-            recent,
-        )
+        all_own, mine = ([each for each in games if each.color == white] for games in (every, kept))
+        check_lines(color.lines, mine, least)
+        check_color(color, all_own, mine, known, recent)
     for each in found.speeds:
         of = [played for played in kept if played.speed == each.speed]
         check_tally(each.tally, of)

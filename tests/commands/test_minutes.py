@@ -82,12 +82,9 @@ def test_a_whole_tree_is_looked_at_as_far_as_there_is_time(folder, run):
 # Costs seconds: both books against a person, and two commands, in as little time as there is.
 def test_an_opponent_in_no_time(folder, run):
     """A page with both colors, and a model of a few games, drawn; omissions are reported."""
-    printed = run(
-        "opponent", GAMES, "Karpov", "--all_spellings", *FEW, "--plies=8", "--output_dir=none", *_NONE
-    )
-    assert (
-        "Fitted to           3 of 40 games, drawn with --seed, as there was time for by --minutes" in printed
-    )
+    words = [GAMES, "Karpov", "--all_spellings", *FEW, "--plies=8", "--output_dir=none", *_NONE]
+    printed = run("opponent", *words)
+    assert "3 of 40 games, drawn with --seed, as there was time for by --minutes" in printed
     assert printed.count("by --minutes=0, at --penalty=0.128, not yet 0.0005") == 2
     assert (folder / "none" / "report.html").is_file()
     for side in ("white", "black"):
@@ -126,11 +123,7 @@ def test_commands_in_no_time_end_with_their_files(folder, run):
         (["estimate", *pgn, "--player=Karpov, Anatoly", "--nodes=20"], "positions, drawn with --seed", []),
         (["calibrate", *pgn, "--analyst_nodes=20"], "drawn with --seed, as --minutes allow", ["samples.csv"]),
         (_ENDING, "Written: no_prepare/book.bin", book),
-        (
-            ["match", "--from=no_prepare"],
-            "As many of 100 games, and of controls, as there was",
-            ["match.png"],
-        ),
+        (["match", "--from=no_prepare"], "As many of 100 games, and of controls", ["match.png"]),
         (["spar", *sparring], "The last book       ", book),
     ):
         assert message in run(*words, *_NONE, f"--output_dir=no_{words[0]}")

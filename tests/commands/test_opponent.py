@@ -46,9 +46,8 @@ def test_one_command_prepares_both_colors(folder, prepared):
         *("scout.html", "scout.pgn", "scout.json"),
         *("white-lichess-1.pgn", "black-lichess-1.pgn"),
     }
-    assert prepared.startswith(
-        "Played              40 games, 2000-01 to 2003-01, rated 1300, then 1400\n\nWith White\ngames  share"
-    )
+    played = "Played              40 games, 2000-01 to 2003-01, rated 1300, then 1400"
+    assert prepared.startswith(f"{played}\n\nWith White\ngames  share")
     assert 'href="report.html"' in (made / "scout.html").read_text()
     for side in ("white", "black"):
         there = Preparation.read(made / side)
@@ -59,9 +58,8 @@ def test_one_command_prepares_both_colors(folder, prepared):
         assert (made / side / "positions.csv").is_file() == (side == "white")
         assert json.loads((made / side / "result.json").read_text())["model"]["read"].startswith("40 games")
     plays, worth, sure = prepared.rpartition("What to expect\n")[2].splitlines()
-    assert (
-        plays.startswith("Karpov, Anatoly; Karpov, A.: after 1. ") and "; with White expect e4 in " in plays
-    )
+    assert plays.startswith("Karpov, Anatoly; Karpov, A.: after 1. ")
+    assert "; with White expect e4 in " in plays
     assert worth.startswith("More points in 100 games: ") and " with White (" in worth
     assert ", and nothing is worth learning with Black, by a model of 40 games and " in worth
     assert sure.startswith("Guesses, ") and " of that with White; at worst, " in sure

@@ -36,9 +36,8 @@ def test_files(folder, run):
 
 def test_perfect_information_and_moves_at_once(run):
     printed = run("solve", "--game=breakthrough(rows=4,columns=2)", "--infosets=3")
-    assert (
-        "(backward induction, " in printed and "\nValue to player 0: -1\n" in printed and " a4a3 " in printed
-    )
+    assert "(backward induction, " in printed and "\nValue to player 0: -1\n" in printed
+    assert " a4a3 " in printed
     printed = run("solve", "--game=matrix_rps")
     assert "Value to player 0: 0\n" in printed and printed.count("0.333") == 6
 

@@ -34,18 +34,10 @@ _RATINGS = "--rating: expected ratings from and to, such as 1500-1900"
         ("opponent", [GAMES, "Us", "more"], "expected flags only, got 'more'"),
         ("opponent", [GAMES, "Us", f"--games={GAMES}"], f"--games: expected it once, got '{GAMES}' and"),
         ("opponent", [GAMES, "Us", "--opponent=uniform"], "--opponent: expected none"),
-        (
-            "scout",
-            [GAMES, "Karpov"],
-            "--player: expected one person, got 'Karpov', which fits Karpov, Anatoly",
-        ),
+        ("scout", [GAMES, "Karpov"], "expected one person, got 'Karpov', which fits Karpov, A"),
         ("scout", [GAMES, "Us", "--since=2021-13"], f"--since: {_DAY}, got '2021-13'"),
         ("scout", [GAMES, "Us", "--until=soon"], f"--until: {_DAY}, got 'soon'"),
-        (
-            "scout",
-            [GAMES, "Us", "--speed=blits"],
-            "expected some of bullet, blitz, rapid, classical, got 'bl",
-        ),
+        ("scout", [GAMES, "Us", "--speed=blits"], "some of bullet, blitz, rapid, classical, got 'bl"),
         ("scout", [GAMES, "Us", "--rating=1900-1500"], f"{_RATINGS}, got '1900-1500'"),
         ("scout", [GAMES, "Us", "--rating=1900"], f"{_RATINGS}, got '1900'"),
         ("scout", [GAMES, "Us", "--known=0"], "flag --known=0"),
@@ -53,27 +45,11 @@ _RATINGS = "--rating: expected ratings from and to, such as 1500-1900"
         ("calibrate", [f"--games={GAMES}", "--speeds=hyper"], "--speeds: expected"),
         ("calibrate", ["--games=none.pgn"], "--games: expected"),
         # A book of one's own.
-        (
-            "drill",
-            ["--book=mine.pgn", "--from=x"],
-            "--from: expected none beside --book (precomp-games judge",
-        ),
-        (
-            "drill",
-            ["--book=none.pgn"],
-            "--book: expected PGN or Polyglot files, got 'none.pgn' (No such file",
-        ),
+        ("drill", ["--book=mine.pgn", "--from=x"], "--from: expected none beside --book"),
+        ("drill", ["--book=none.pgn"], "expected PGN or Polyglot files, got 'none.pgn'"),
         ("drill", ["--book=one.pgn"], "--book: expected files that tell whose book it is where no side is"),
-        (
-            "drill",
-            ["--book=odd.bin", "--side=white"],
-            "--book: expected moves of white in 'odd.bin', got none",
-        ),
-        (
-            "match",
-            ["--book=mine.pgn"],
-            "--opponent: expected whom to play with --book and no --from, got none",
-        ),
+        ("drill", ["--book=odd.bin", "--side=white"], "expected moves of white in 'odd.bin', got none"),
+        ("match", ["--book=mine.pgn"], "--opponent: expected whom to play with --book"),
         ("report", ["--book=mine.pgn", "--export=anki"], "--export: expected lichess with --book (precomp"),
         # A game to be solved.
         ("solve", ["--game=kuhn_pokr"], "(did you mean kuhn_poker?)"),
