@@ -7,13 +7,11 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import gc
-import math
 import pathlib
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-import hypothesis
 import pytest
 from selenium import webdriver
 
@@ -56,13 +54,6 @@ def _no_browser() -> str:
     missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     install = "apt-get install chromium chromium-driver"
     return f"no {' and no '.join(missing)} found ({install})" if missing else ""
-
-
-@pytest.fixture(scope="session")
-def cases() -> Callable[[int], int]:
-    """Return a function from a loop's number of cases to the number that is run."""
-    part = 1 if hypothesis.settings.get_current_profile_name() == properties.ALL else 8
-    return lambda count: math.ceil(count / part)
 
 
 @pytest.fixture(scope="session")
