@@ -18,7 +18,7 @@ from precomp_games.algorithms import (
     search,
     solve,
 )
-from tests.oracles.games import first, uniform
+from tests.oracles.games import first, tree_type, uniform
 from tests.oracles.trees import efg
 
 _KIND = pyspiel.GameType
@@ -30,21 +30,13 @@ class _OddGame(pyspiel.Game):
 
     def __init__(self, **odd):
         self.odd = odd
-        kind = _KIND(
-            short_name="python_odd",
-            long_name="Odd",
-            dynamics=_KIND.Dynamics.SEQUENTIAL,
-            chance_mode=odd.get("chance_mode", _KIND.ChanceMode.EXPLICIT_STOCHASTIC),
+        kind = tree_type(
+            "python_odd",
+            odd.get("chance_mode", _KIND.ChanceMode.EXPLICIT_STOCHASTIC),
+            {},
             information=odd.get("information", _KIND.Information.IMPERFECT_INFORMATION),
             utility=odd.get("utility", _KIND.Utility.ZERO_SUM),
-            reward_model=_KIND.RewardModel.TERMINAL,
-            max_num_players=2,
-            min_num_players=2,
             provides_information_state_string=True,
-            provides_information_state_tensor=False,
-            provides_observation_string=False,
-            provides_observation_tensor=False,
-            parameter_specification={},
         )
         low, high = odd.get("range", (-2.0, 2.0))
         super().__init__(kind, pyspiel.GameInfo(2, 2, 2, low, high, 0.0, 3), {})

@@ -27,14 +27,7 @@ from tests.wrong_calls import EXEMPT, FACES, Arg, values
 _SECONDS = 20  # in which a call is refused
 
 
-class Nothing:
-    """An object that is nothing anybody expects."""
-
-    def __repr__(self):
-        return "<nothing>"
-
-
-NOTHING = Nothing()
+NOTHING = object()  # that nobody expects
 _BEYOND: dict[Any, list[Any]] = {
     bool: [2, "yes"],
     int: [True, 0.5, math.nan, "1", [1]],
@@ -131,17 +124,12 @@ class Call:
             test, hint = tests.get(name), hints.get(name)
             value = values().get(self.key(name, hint))
             if value is None:
-                has_default = parameter.default is not parameter.empty
-                value = Arg(... if has_default else _plain(test, name))
+                value = Arg(_plain(test, name) if parameter.default is parameter.empty else ...)
                 if test is None or value.good is NOTHING:
-                    where = f"give it a value under {name!r} or {f'{self.path}.{name}'!r}"
-                    raise LookupError(
-                        f"{self.path}() takes {name}, which tests/wrong_calls.py lacks: {where}"
-                    )
+                    raise LookupError(f"tests/wrong_calls.py lacks a value for {self.path}.{name}")
             wrong = unlike(value.good) if test is None else beyond(hint)
-            wrong = [
-                each for each in (*wrong, *foreign(value.good), *value.wrong) if not _among(each, value.fine)
-            ]
+            wrong = [*wrong, *foreign(value.good), *value.wrong]
+            wrong = [each for each in wrong if not _among(each, value.fine)]
             found[name] = Arg(value.good, *wrong, fine=value.fine)
         return found
 
@@ -155,9 +143,8 @@ def _class_of(hint):
     parts = [part for part in get_args(hint) if part is not type(None)]
     if get_origin(hint) is Annotated or (len(parts) == 1 and type(None) in get_args(hint)):
         return _class_of(parts[0])
-    return (
-        hint if inspect.isclass(hint) and hint is not Any and not getattr(hint, "_is_protocol", 0) else object
-    )
+    is_kind = inspect.isclass(hint) and hint is not Any and not getattr(hint, "_is_protocol", False)
+    return hint if is_kind else object
 
 
 def _hints(function):
@@ -191,13 +178,11 @@ def calls(face, exempt=EXEMPT):
         home = [each for each in FACES if getattr(importlib.import_module(each), name, None) is thing][-1]
         if not callable(thing) or face != home or getattr(thing, "_is_protocol", False):
             continue
-        is_class = inspect.isclass(thing)
-        is_data = is_class and (dataclasses.is_dataclass(thing) or issubclass(thing, tuple | Exception))
+        members = vars(thing).items() if inspect.isclass(thing) else ()
+        is_data = members and (dataclasses.is_dataclass(thing) or issubclass(thing, tuple | Exception))
         if not is_data or hasattr(thing.__init__, "_reads_annotations"):
             found.append(name)
-        found += [
-            f"{name}.{method}" for method, what in vars(thing).items() if is_class and _takes(method, what)
-        ]
+        found += [f"{name}.{method}" for method, what in members if _takes(method, what)]
     return [Call(face, path) for path in found if path not in exempt]
 
 
@@ -250,18 +235,13 @@ def test_wrong_calls_are_refused(face):
     failures = [each for call in calls(face) for each in _accepted(call)]
     assert not failures, f"{len(failures)}:\n" + "\n".join(failures)
     arguments = {f"{call.path}.{name}": each for call in calls(face) for name, each in call.arguments.items()}
-    assert not [name for name, each in arguments.items() if not each.wrong and each.fine is not ...], (
-        "untried"
-    )
-
-
-def _is_number(value):
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    untried = [name for name, each in arguments.items() if not each.wrong and each.fine is not ...]
+    assert not untried
 
 
 def _of_numpy(value):
     """Return the same number as numpy has it, of the smallest kind that holds it."""
-    if isinstance(value, int) and _is_number(value) and abs(value) < 2**63:
+    if type(value) is int and abs(value) < 2**63:
         return np.array(value, np.min_scalar_type(value))[()]
     return np.float32(value) if isinstance(value, float) else value
 
@@ -272,12 +252,8 @@ def test_good_calls_are_good_and_objects_keep_plain_numbers(face):
         given, is_class = call.good, inspect.isclass(call.function)
         if is_class:
             parameters = inspect.signature(call.function).parameters.items()
-            given = {name: parameter.default for name, parameter in parameters if name not in given} | given
-            given = {
-                name: _of_numpy(value)
-                for name, value in given.items()
-                if name in call.good or _is_number(value)
-            }
+            defaults = {name: each.default for name, each in parameters if type(each.default) in (int, float)}
+            given = {name: _of_numpy(value) for name, value in (defaults | given).items()}
         made = call.function(**given)
         kept = vars(made) if is_class and hasattr(made, "__dict__") else {}
         assert not {key for key, each in kept.items() if isinstance(each, np.generic)}, call.path

@@ -209,11 +209,7 @@ def _of_preparation():
     kuhn_table, alone = policy.TabularPolicy(kuhn), HistoryTree.of_game(kuhn)
     solvers.save_policy(kuhn_table, folder() / "policy.npz")
     of_both = (
-        "MetaStrategy",
-        "restricted_nash",
-        "meta_equilibrium",
-        "meta_exploitability",
-        "meta_sequence_form_lp",
+        "MetaStrategy restricted_nash meta_equilibrium meta_exploitability meta_sequence_form_lp".split()
     )
     alone_functions = ("solve", "best_response", "nash_conv")
     perfect = ("best_first", "certified", "confirmed")
@@ -364,7 +360,10 @@ def _of_chess():
     games.write_text('[White "A"]\n[Black "B"]\n[Date "1990.??.??"]\n\n1. e4 e5 2. Nf3 *\n\n')
     mine.write_text("1. e4 e5 (1... c5 2. Nf3) 2. Nf3 Nc6 3. Bb5 *\n")
     position = play.BookPosition((), (play.BookMove(move, 1.0),), 1.0, 0.1)
-    repertoire, now = play.read_repertoire(mine, chess.WHITE), datetime.datetime.now(datetime.UTC)
+    repertoire, now = (
+        play.read_repertoire(mine, chess.WHITE),
+        datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
+    )
     empty = play.Book(chess.Board(), chess.WHITE, [])
     named = {
         "DaskEngine()": on_cluster,

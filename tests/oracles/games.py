@@ -20,24 +20,25 @@ from hypothesis import strategies as st
 from precomp_games import HistoryTree, Menu
 
 
-def tree_type(short_name: str, chance_mode: Any, parameters: dict[str, Any]) -> pyspiel.GameType:
-    """Return the type of a constant-sum game of perfect information without strings or tensors."""
-    return pyspiel.GameType(
-        short_name=short_name,
-        long_name="Random tree (test)",
-        dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-        chance_mode=chance_mode,
-        information=pyspiel.GameType.Information.PERFECT_INFORMATION,
-        utility=pyspiel.GameType.Utility.CONSTANT_SUM,
-        reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-        max_num_players=2,
-        min_num_players=2,
-        provides_information_state_string=False,
-        provides_information_state_tensor=False,
-        provides_observation_string=False,
-        provides_observation_tensor=False,
-        parameter_specification=parameters,
-    )
+def tree_type(
+    short_name: str, chance_mode: Any, parameters: dict[str, Any], **other: Any
+) -> pyspiel.GameType:
+    """Return the type of a constant-sum game of perfect information without strings, or of another one."""
+    usual: dict[str, Any] = {
+        "long_name": "Random tree (test)",
+        "dynamics": pyspiel.GameType.Dynamics.SEQUENTIAL,
+        "information": pyspiel.GameType.Information.PERFECT_INFORMATION,
+        "utility": pyspiel.GameType.Utility.CONSTANT_SUM,
+        "reward_model": pyspiel.GameType.RewardModel.TERMINAL,
+        "max_num_players": 2,
+        "min_num_players": 2,
+        "provides_information_state_string": False,
+        "provides_information_state_tensor": False,
+        "provides_observation_string": False,
+        "provides_observation_tensor": False,
+    }
+    given = {"short_name": short_name, "chance_mode": chance_mode, "parameter_specification": parameters}
+    return pyspiel.GameType(**usual | given | other)
 
 
 _TYPE = tree_type(
