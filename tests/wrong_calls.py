@@ -22,7 +22,6 @@ import chess
 import numpy as np
 import pyspiel
 from open_spiel.python import policy
-from tqdm import tqdm
 
 from precomp_games import ClockGame, HistoryTree, MetaPrecomputationGame, MixturePolicy, register_policy
 from precomp_games import algorithms as solvers
@@ -131,8 +130,6 @@ def _of_games():
         "max_histories": Arg(1000, 3),
         "leaf_value": Arg("exact", *NO_EVALUATIONS),
         "position_key": str,
-        "max_memory": "10GB",
-        "progress": tqdm,
         "actions": tree.actions(5),
         **dict.fromkeys(["path", "save.path"], folder() / "saved"),
         "load.path": folder() / "tree.npz",
@@ -208,9 +205,8 @@ def _of_preparation():
     meta_policy = policy.UniformRandomPolicy(meta_game)
     kuhn_table, alone = policy.TabularPolicy(kuhn), HistoryTree.of_game(kuhn)
     solvers.save_policy(kuhn_table, folder() / "policy.npz")
-    of_both = (
-        "MetaStrategy restricted_nash meta_equilibrium meta_exploitability meta_sequence_form_lp".split()
-    )
+    solved = ("equilibrium", "exploitability", "sequence_form_lp")
+    of_both = ["MetaStrategy", "restricted_nash", *(f"meta_{name}" for name in solved)]
     alone_functions = ("solve", "best_response", "nash_conv")
     perfect = ("best_first", "certified", "confirmed")
     named = {
@@ -221,11 +217,9 @@ def _of_preparation():
         "strategies": Arg((half, rival), (rival, half), (half, rival, half), (half, other)),
         "memorize": half.memorize,
         "of_plan.plan": half.realization_plan(),
-        "rng": np.random.default_rng(1),
         "memorization_set": Arg(known, rivals, known[1:], [0.9], [True], [tree.num_infosets], "0"),
         "own_entries": Arg([], rival, rivals),
         "algorithms.price": Arg(np.arange(tree.num_infosets), "positions"),
-        "best_first_precomputation.price": "infosets",
         "budgets": Arg([1, 2], [2, 1]),
         "contamination": Arg(0.1, 1.5, [0.5, -0.5], lambda _: 2.0),
         "algorithms.keep": Arg(np.array(known[:2]), rivals, fine=[np.array(known[:1])]),
@@ -233,7 +227,6 @@ def _of_preparation():
         "at.penalty": Arg(0.01, 0.0009),
         "value_against_components.book": Arg(solvers.best_precomputation(against_several, 0), best),
         "policy.sigma": Arg(random_policy(2), [last] * 3, ("uniform", None)),
-        "algorithms.games": 4,
         "certified_precomputation.sigma": Arg(random_policy(2), (None, last), (last, None), *NO_POLICIES),
         "construct.v": Arg(0.25, -1.5),
         "confirmed_precomputation.penalty": 0.05,
@@ -262,7 +255,7 @@ def _of_preparation():
             {"tree_file": "t.npz", "penalty_0": 0.3},
         ),
     }
-    return named, [best, solvers.memory_frontier(tree, 0), half, meta_game, named["rng"]]
+    return named, [best, solvers.memory_frontier(tree, 0), half, meta_game, np.random.default_rng(1)]
 
 
 def _of_correlation():
@@ -288,7 +281,6 @@ def _of_correlation():
         pyspiel.load_game("kuhn_poker(players=3)"),
         decomposed.restrict(0)[0],
     ]
-    takes_plans = ("Mediator", "CorrelationPlan.of", "decompose", "finest_subgames")
     silent = types.SimpleNamespace(entries=lambda *given: None)
     richer = efce.decompose(efce.SequenceGame.of(battleship(1, 2, 2, multiplier=5.0)), public)
     named = {
@@ -296,7 +288,6 @@ def _of_correlation():
         "Mediator()": mediator,
         "efce.game": Arg(game, *no_games),
         "SequenceGame.of.game": Arg(game, "sherif"),
-        **dict.fromkeys([f"{name}.game" for name in takes_plans], whole),
         "public": Arg(public, *answering([1], None)),
         "only": (0, 1),
         "SequenceGame.infoset_of.key": Arg(whole.players[0].keys[1], "no such"),
@@ -369,7 +360,6 @@ def _of_chess():
         "DaskEngine()": on_cluster,
         "Drill()": drill,
         "chess.game": game,
-        "ChessState.game": play.ChessGame(),
         "ChessGame.params": Arg({"max_plies": 9}, {"fen": "8/8"}, {"max_plies": 0}, {"threefold": "yes"}),
         "move": move,
         "action": Arg(play.action_of(move), 0, 4096),
@@ -410,25 +400,20 @@ def _of_chess():
         "Engines.match.games": Arg(1, 0),
         "match.seed": Arg(1, -1, fine=[[1]]),
         "prepare.plan": Arg((), (3, 2)),
-        "prepare.gap": 0.001,
         "folder": folder(),
         "opponent_temperature_cp": Arg(80.0, [1.0, 0.0], fine=[[80.0]]),  # one opponent, or several
         "opponent_weights": Arg((), [1.0, 2.0], [0.0]),
         "files": Arg(None, fine=...),
-        "preparation_tree.policies": without_menu,
         "preparation_book.tree": Arg(tree, play.preparation_tree(pawns, analyst)),
         "preparation_book.player": Arg(0, 1),
         "preparation_book.states": states,
         **dict.fromkeys(["control_book.policies", "judge_repertoire.policies"], Arg(policies, without_menu)),
         # books
         "moves": Arg((play.BookMove(move, 1.0),), ()),
-        "control_book.moves": 3,
         "history": (),
-        "worth": 0.1,
         "Book.start": Arg(chess.Board(), chess.Board(None)),
         "Book.positions": Arg([position], [position] * 2),
         "write_pgn.headers": Arg({"White": "Us"}, {"Result": "1-0"}, {"White": "a\nb"}, {"a b": "c"}),
-        "exits": list(play.book_exits(book, first)),
         "books": Arg([play.BookPage(made)], []),
         "formats": ["pgn", "csv"],
         "book_exits.opponent": Arg(first, book, *answering({})),
