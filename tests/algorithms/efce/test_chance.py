@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 
 from precomp_games.algorithms import efce
+from precomp_games.algorithms.efce.equilibria import whole_game_problem
 from precomp_games.algorithms.efce.sequence_game import moves
 from tests.oracles.efce import (
     all_refined,
@@ -216,6 +217,30 @@ def test_a_set_that_has_to_suit_several_before_its_subgame():
     for refine in (efce.refine_lp, efce.refine_regret):
         with pytest.raises(ValueError, match="has to suit several sets of player 1 in the trunk"):
             refine(level.problem(True))
+
+
+def test_pairs_with_several_leaves():
+    """Nobody sees what chance draws at the end: as good as its mean."""
+
+    def problem(drawn):
+        text = EfgText()
+        text.move(1, 1, "ab")
+        for k in (0, 1):
+            text.move(2, 1, "ab")
+            for m in (0, 1):
+                if drawn:
+                    text.chance({"x": 0.25, "y": 0.75})
+                    text.leaf(4.0 * k, 4.0 * m)
+                    text.leaf(m, 1 - k)
+                else:
+                    text.leaf(k + 0.75 * m, m + 0.75 * (1 - k))
+        return whole_game_problem(held(text.game()), blueprint(1))
+
+    problems = problem(True), problem(False)
+    lp = [efce.refine_lp(each, vertex=True).welfare for each in problems]
+    assert lp[0] == pytest.approx(lp[1], abs=1e-9)
+    plans = [efce.refine_regret(p, target=lp[0], iterations=200, start="random").plan for p in problems]
+    np.testing.assert_allclose(plans[0].xi, plans[1].xi, atol=1e-9)
 
 
 # -- subgames ----------------------------------------------------------------------------------------------
