@@ -102,7 +102,7 @@ def pool():
         yield it
 
 
-def test_a_limit_is_a_text_and_the_text_a_limit() -> None:
+def test_a_limit_is_a_text_and_the_text_a_limit():
     for limit, text in (
         (LIMIT, "nodes=1000"),
         (SearchLimit(movetime_ms=50), "movetime=50"),
@@ -115,9 +115,7 @@ def test_a_limit_is_a_text_and_the_text_a_limit() -> None:
             SearchLimit.parse(text)
 
 
-def test_an_engine_is_found_where_it_is_named_or_else_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_is_found_where_it_is_named_or_else_installed(tmp_path, monkeypatch):
     program = tmp_path / "stockfish"
     program.write_text("#!/bin/sh\n")
     monkeypatch.delenv("STOCKFISH", raising=False)
@@ -153,9 +151,7 @@ def test_an_engine_is_found_where_it_is_named_or_else_installed(
         *((text, None) for text in ("engine --plain", "my engine --uci", "engine 'a", "--uci", " ", "", ".")),
     ],
 )
-def test_an_engine_may_have_arguments_as_in_a_shell(
-    words: str, found: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_may_have_arguments_as_in_a_shell(words, found, tmp_path, monkeypatch):
     for name in ("engine", "my engine (1)", "engine --uci=x", "engine --plain"):  # the last is no program
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o644 if name == "engine --plain" else 0o755)
@@ -172,14 +168,14 @@ def test_an_engine_may_have_arguments_as_in_a_shell(
 
 
 @pytest.mark.parametrize(("workers", "multipv", "limit"), [(1, 1, LIMIT), (3, 2, LIMIT), (2, 2, DEPTH)])
-def test_results_come_in_the_order_asked(workers: int, multipv: int, limit: SearchLimit) -> None:
+def test_results_come_in_the_order_asked(workers, multipv, limit):
     asked = [*EPDS, EPDS[3], ONE_MOVE]
     seen = {}
     with EnginePool(FAKE, workers=workers) as pool:
         assert len(pids(pool)) == 1  # the others when there is work for them
         thread = threading.get_ident()
 
-        def on_result(epd: str, result: SearchResult) -> None:
+        def on_result(epd, result):
             assert threading.get_ident() == thread
             seen[epd] = result
 
@@ -205,9 +201,7 @@ def test_results_come_in_the_order_asked(workers: int, multipv: int, limit: Sear
         ("shallow", DEPTH, "2 depth reported of 4 asked"),
     ],
 )
-def test_a_fault_is_cured_by_another_process_or_ends_in_one_error(
-    fault: str, limit: SearchLimit, what: str, tmp_path: Path
-) -> None:
+def test_a_fault_is_cured_by_another_process_or_ends_in_one_error(fault, limit, what, tmp_path):
     state, seen = tmp_path / "count", dict[str, SearchResult]()
     command = [*FAKE, f"--fault={fault}", f"--only={EPDS[2]}", "--times=3", f"--state={state}"]
     seconds = 0.7 if fault == "hang" else 20.0
@@ -220,7 +214,7 @@ def test_a_fault_is_cured_by_another_process_or_ends_in_one_error(
     assert state.stat().st_size == 3
 
 
-def test_too_few_lines_are_searched_on_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_too_few_lines_are_searched_on_for(caplog):
     """At 300 nodes it has three lines of four in the first position, and all of them at 1,200."""
     asked, limit = [START, *EPDS[1:4]], SearchLimit(nodes=300)
     found = []
@@ -235,16 +229,14 @@ def test_too_few_lines_are_searched_on_for(caplog: pytest.LogCaptureFixture) -> 
     assert len(told) == 2 and all("nodes=300 is too little for 4 lines" in text for text in told)
 
 
-def test_too_few_lines_by_an_accident_are_asked_for_again(tmp_path: Path) -> None:
+def test_too_few_lines_by_an_accident_are_asked_for_again(tmp_path):
     command = [*FAKE, "--fault=few-lines", "--times=1", f"--state={tmp_path / 'count'}"]
     with EnginePool(command, workers=1) as pool:
         assert pool.search([START], LIMIT, 2) == [expected(START, 2)]
 
 
 @pytest.mark.parametrize("fault", ["no-nodes", "no-nodes-no-end"])
-def test_an_engine_that_reports_no_nodes_is_refused_at_once(
-    fault: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_reports_no_nodes_is_refused_at_once(fault, monkeypatch):
     monkeypatch.setattr(uci_module, "COUNT_SECONDS", 0.3)
     with EnginePool([*FAKE, "--fault", fault], workers=1) as pool:
         with pytest.raises(EngineError, match=r"to report nodes.*--opponent_movetime_ms") as caught:
@@ -256,7 +248,7 @@ def test_an_engine_that_reports_no_nodes_is_refused_at_once(
 
 
 @pytest.mark.parametrize("limit", [LIMIT, DEPTH, SearchLimit(movetime_ms=5)], ids=str)
-def test_an_engine_may_answer_its_move_alone_where_no_score_is_asked(limit: SearchLimit) -> None:
+def test_an_engine_may_answer_its_move_alone_where_no_score_is_asked(limit):
     command = [*FAKE, "--fault=move-alone", "--lacking=MultiPV"]
     with EnginePool(command, workers=1, options={"Skill Level": 1}) as pool:
         (drawn,) = pool.search([START], limit, 1, samples=30)
@@ -268,7 +260,7 @@ def test_an_engine_may_answer_its_move_alone_where_no_score_is_asked(limit: Sear
 
 
 @pytest.mark.parametrize("fault", ["exit-at-start", "hang-at-start"])
-def test_a_start_is_tried_again(fault: str, tmp_path: Path) -> None:
+def test_a_start_is_tried_again(fault, tmp_path):
     """The first one of all, and that of an engine which takes a dead one's place."""
     state, seconds = tmp_path / "count", 1.5 if fault == "hang-at-start" else 20.0
     command = [*FAKE, f"--fault={fault}", "--times=1", f"--state={state}"]
@@ -279,7 +271,7 @@ def test_a_start_is_tried_again(fault: str, tmp_path: Path) -> None:
     assert state.stat().st_size == 1
 
 
-def test_engines_that_cannot_start_are_refused(tmp_path: Path) -> None:
+def test_engines_that_cannot_start_are_refused(tmp_path):
     plain = tmp_path / "plain"
     plain.write_text("no program")
     plain.chmod(0o755)
@@ -298,7 +290,7 @@ def test_engines_that_cannot_start_are_refused(tmp_path: Path) -> None:
         assert time.monotonic() - started < 60  # none that has ended is waited for
 
 
-def test_an_engine_without_multipv_gives_one_line(pool: EnginePool) -> None:
+def test_an_engine_without_multipv_gives_one_line(pool):
     with EnginePool([*FAKE, "--lacking=MultiPV"], workers=1) as lacking:
         assert lacking.search(EPDS[:3], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:3]]
         alive = pids(lacking)
@@ -327,7 +319,7 @@ WILD = "Fake 1.0 [Hash=32, Own Book=true, Style=Wild]"
         ({"Style": "Bold"}, "invalid value for combo option 'Style'"),
     ],
 )
-def test_an_identity_has_the_options_that_are_not_usual(options: dict[str, Any], found: str) -> None:
+def test_an_identity_has_the_options_that_are_not_usual(options, found):
     """Usual are one thread and 16 MB of hash, unless the engine has no such options, and its defaults."""
     if not found.startswith("Fake"):
         with pytest.raises(EngineError, match=found):
@@ -340,7 +332,7 @@ def test_an_identity_has_the_options_that_are_not_usual(options: dict[str, Any],
         assert lacking or pool._slots[0].config["Hash"] == (32 if found == WILD else 16)
 
 
-def test_what_is_played_is_recorded_where_that_is_asked(pool: EnginePool) -> None:
+def test_what_is_played_is_recorded_where_that_is_asked(pool):
     asked = [*EPDS[:6], ONE_MOVE]
     for multipv, limit in ((1, LIMIT), (2, LIMIT), (2, DEPTH)):
         found = pool.search(asked, limit, multipv, samples=1)
@@ -349,7 +341,7 @@ def test_what_is_played_is_recorded_where_that_is_asked(pool: EnginePool) -> Non
     assert thrice.played == ((answered(START, 1).played[0][0], 3),) and thrice.samples == 3
 
 
-def test_every_draw_counts_once_also_where_processes_die(tmp_path: Path) -> None:
+def test_every_draw_counts_once_also_where_processes_die(tmp_path):
     fault = ["--fault=exit", "--times=2", f"--state={tmp_path / 'count'}"]
     with EnginePool([*FAKE, *fault], workers=2, options={"Skill Level": 5}) as pool:
         assert pool.engine_id == "Fake 1.0 [Skill Level=5]"
@@ -369,17 +361,17 @@ NO_KING = "8/8/8/8/8/8/8/8 w - -"
 @pytest.mark.parametrize(  # the first one with clocks
     "epd", [chess.STARTING_FEN, START.replace("K", "k", 1), NO_KING, STALEMATE, START + "\nquit"]
 )
-def test_nothing_is_searched_where_a_position_is_none(pool: EnginePool, epd: str) -> None:
-    seen: list[str] = []
+def test_nothing_is_searched_where_a_position_is_none(pool, epd):
+    seen = []
     with pytest.raises(ValueError, match=r"EnginePool\.search\(\): expected a position"):
         pool.search([START, epd], LIMIT, 2, lambda epd, _: seen.append(epd))
     assert seen == []
 
 
-def test_callbacks_may_fail_and_may_not_search(pool: EnginePool) -> None:
-    seen: list[str] = []
+def test_callbacks_may_fail_and_may_not_search(pool):
+    seen = []
 
-    def failing(epd: str, result: SearchResult) -> None:
+    def failing(epd, result):
         seen.append(epd)
         if len(seen) == 4:
             raise RuntimeError("disk full")
@@ -392,8 +384,8 @@ def test_callbacks_may_fail_and_may_not_search(pool: EnginePool) -> None:
     assert pool.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
 
 
-def test_an_interrupt_hands_over_what_was_finished() -> None:
-    seen: dict[str, SearchResult] = {}
+def test_an_interrupt_hands_over_what_was_finished():
+    seen = {}
     with EnginePool([*FAKE, "--fault=slow"], workers=2) as pool:
         pool.search(EPDS[:2], LIMIT, 2)
         before = pids(pool)
@@ -406,7 +398,7 @@ def test_an_interrupt_hands_over_what_was_finished() -> None:
         assert all(result == expected(epd, 2) for epd, result in seen.items())
         assert all(gone(pid) for pid in before)  # no search goes on unasked
 
-        def on_result(epd: str, result: SearchResult) -> None:
+        def on_result(epd, result):
             seen[epd] = result
             if len(seen) == 1:
                 raise KeyboardInterrupt
@@ -417,11 +409,11 @@ def test_an_interrupt_hands_over_what_was_finished() -> None:
         assert all(result == expected(epd, 2) for epd, result in seen.items())
 
 
-def test_a_pool_may_be_closed_during_a_search() -> None:
+def test_a_pool_may_be_closed_during_a_search():
     pool = EnginePool([*FAKE, "--fault=hang"], workers=2)
-    errors: list[BaseException] = []
+    errors = []
 
-    def work() -> None:
+    def work():
         try:
             pool.search(EPDS, LIMIT, 2)
         except EngineError as err:
@@ -441,7 +433,7 @@ def test_a_pool_may_be_closed_during_a_search() -> None:
         pool.search(EPDS, LIMIT, 2)
 
 
-def test_no_process_outlives_its_pool() -> None:
+def test_no_process_outlives_its_pool():
     pool = EnginePool(FAKE, workers=2)
     pool.search(EPDS[:4], LIMIT, 2)
     engines, threads = pids(pool), threading.active_count()
@@ -464,7 +456,7 @@ def test_no_process_outlives_its_pool() -> None:
 @pytest.mark.parametrize(
     "command", [[*FAKE, "--fault=slow"], pytest.param(None, id="stockfish", marks=pytest.mark.engine)]
 )
-def test_no_engine_outlives_a_python_that_is_killed_as_they_search(command: list[str] | None) -> None:
+def test_no_engine_outlives_a_python_that_is_killed_as_they_search(command):
     def search(tell: Callable[[object], None]) -> None:
         pool = EnginePool(command or find_engine(), workers=2)
         pool.search(EPDS[:2], SearchLimit(nodes=10), 1)
@@ -483,7 +475,7 @@ def test_no_engine_outlives_a_python_that_is_killed_as_they_search(command: list
 # What an engine's output means, line by line.
 
 
-def report(text: str, lines: int = 2) -> SearchReport:
+def report(text, lines=2):
     it = SearchReport(lines)
     for line in text.strip().splitlines():
         it.info(("info " + line.strip()).split())
@@ -503,7 +495,7 @@ ONE = (Line("e2e4", 20, None), Line("d2d4", 10, None))
 TWO = (Line("d2d4", 35, None), Line("e2e4", None, -3))
 
 
-def lines_of(it: SearchReport, nodes: int = 50) -> tuple[int, tuple[Line, ...]]:
+def lines_of(it, nodes=50):
     result = it.result(FEN, "e2e4", SearchLimit(nodes=nodes))
     return result.depth, result.lines
 
@@ -536,14 +528,14 @@ LATER = "depth 3 multipv 1 score cp 1 nodes 99 pv a2a3"
         ),
     ],
 )
-def test_the_last_iteration_that_was_finished_counts(text: str, depth: int, lines: tuple[Line, ...]) -> None:
+def test_the_last_iteration_that_was_finished_counts(text, depth, lines):
     result = report(text).result(FEN, "g1f3", SearchLimit(nodes=50), play=True)
     assert (result.depth, result.lines, result.played) == (depth, lines, (("g1f3", 1),))
     assert result.nodes == (100 if "100" in text else 99 if "99" in text else 90)
     assert lines_of(report(text)) == (depth, lines)
 
 
-def test_what_is_not_read_may_be_anything() -> None:
+def test_what_is_not_read_may_be_anything():
     noise = """
         string depth 9 score cp 1 pv e2e4
         depth 5 currmove e2e4 currmovenumber 1
@@ -582,12 +574,12 @@ def test_what_is_not_read_may_be_anything() -> None:
     ],
     ids=lambda text: text[:40],
 )
-def test_bad_reports_are_refused(text: str, what: str) -> None:
+def test_bad_reports_are_refused(text, what):
     with pytest.raises(BadOutput, match=what):
         report(text).result(FEN, "e2e4", SearchLimit(nodes=20))
 
 
-def test_a_search_may_end_before_its_limit_where_nothing_is_left_to_search() -> None:
+def test_a_search_may_end_before_its_limit_where_nothing_is_left_to_search():
     for line in ["depth 60 score cp 1", "depth 5 score mate 3", "depth 3 score mate -2"]:
         assert lines_of(report(f"{line} nodes 5 pv e2e4", lines=1))[1][0].move == "e2e4"
     for line in ["depth 59 score cp 1", "depth 4 score mate 3"]:
@@ -597,7 +589,7 @@ def test_a_search_may_end_before_its_limit_where_nothing_is_left_to_search() -> 
     assert single.result(ONE_MOVE + " 0 1", "h8g7", SearchLimit(nodes=50)).depth == 1
 
 
-def test_a_result_that_comes_as_a_wait_for_it_ends_is_delivered(pool: EnginePool) -> None:
+def test_a_result_that_comes_as_a_wait_for_it_ends_is_delivered(pool):
     batch: Any = pool_module._Batch(pool, [])
     last = (0, expected(START, 1))
 
@@ -630,7 +622,7 @@ def undisturbed(nodes: int) -> list[SearchResult]:
 
 
 @pytest.mark.engine
-def test_stockfish_answers_the_same_in_any_number_and_order() -> None:
+def test_stockfish_answers_the_same_in_any_number_and_order():
     asked, depth = [*EPDS[:5], *FEW_LINES, MATE_IN_1, ONE_MOVE], SearchLimit(depth=6)
     options = {"move overhead": 30, "Hash": 32}
     with EnginePool(find_engine(), workers=1, options=options) as pool:
@@ -649,7 +641,7 @@ def test_stockfish_answers_the_same_in_any_number_and_order() -> None:
 
 
 @pytest.mark.engine
-def test_stockfish_gives_the_lines_of_a_fixed_depth_and_plays_what_it_answers_outside() -> None:
+def test_stockfish_gives_the_lines_of_a_fixed_depth_and_plays_what_it_answers_outside():
     """An independent reading: python-chess's, of a search that ends with the iteration, and of a play."""
     with EnginePool(find_engine(), workers=1) as pool:
         played = pool.search(EPDS, LIMIT, 1, samples=1)
@@ -670,13 +662,13 @@ def test_stockfish_gives_the_lines_of_a_fixed_depth_and_plays_what_it_answers_ou
 @pytest.mark.engine
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.slow("deaths of a real engine; of others in test_a_fault_is_cured_by_another_process")
-def test_stockfish_may_be_killed_or_stopped(number: int) -> None:
+def test_stockfish_may_be_killed_or_stopped(number):
     results = undisturbed(60_000)
-    hit: list[int] = []
+    hit = []
     with EnginePool(find_engine(), workers=2, timeout_seconds=2) as pool:
         pool.search(EPDS[:2], LIMIT, 2)  # both are running
 
-        def on_result(epd: str, result: SearchResult) -> None:
+        def on_result(epd, result):
             if len(hit) < 3:
                 pid = pids(pool)[-1]
                 with contextlib.suppress(ProcessLookupError):  # killed just before
@@ -690,7 +682,7 @@ def test_stockfish_may_be_killed_or_stopped(number: int) -> None:
 
 
 @pytest.mark.engine
-def test_stockfish_searches_odd_positions() -> None:
+def test_stockfish_searches_odd_positions():
     odd = [MATE_IN_1, ONE_MOVE, "8/8/8/8/8/5k2/8/4K3 w - -", "8/7k/5K2/8/8/8/8/6Q1 b - -"]
     with EnginePool(find_engine(), workers=2) as pool:
         for limit in (*(SearchLimit(nodes=n) for n in (1, 10, 1000, 30_000)), SearchLimit(movetime_ms=20)):
