@@ -229,6 +229,8 @@ def test_where_games_are_lost_the_book_plays_something_else(engines):
         left_at(record, chess.WHITE) == game.left
         for record, game in zip(games.records, result.games, strict=True)
     )
+    for (passed, _), game in zip(_taught(games, settings), result.games, strict=True):
+        assert game.left == (passed[0].ply if passed else None)
     lost = SparringGames("Opponent", tuple(dataclasses.replace(r, result="0-1") for r in games.records))
     now = prepare_from_games(settings, engines, lost, budget=4)
     assert now.utility < first.utility

@@ -22,6 +22,7 @@ from tests.oracles.games import last
 
 E4 = ("position startpos moves e2e4", "go")
 POSITION = ("position startpos", "go")
+OPENING = "e2e4 e7e5 g1f3 b8c6"
 
 
 def told(*commands, book=None, policy=last, player=None):
@@ -82,6 +83,9 @@ def test_a_book_answers_by_history_and_a_polyglot_file_by_position(tmp_path):
     assert told(*line, book=book)[-1] == "bestmove d2d4"
     assert told(*E4, book=book) == [by_policy("e2e4")]
     assert told("setoption name OwnBook value false", *line, book=book) == [by_policy("g1f3", "d7d5")]
+    left = book_of("| e2e4", f"{OPENING} | f1b5")  # in which it has no move before that
+    commands = (f"position startpos moves {OPENING}", "go")
+    assert told(*commands, book=left) == [by_policy(*OPENING.split())]
     other = ("position startpos moves d2d4 d7d5 g1f3 g8f6", "go")
     assert told(*other, book=book) == [by_policy("d2d4", "d7d5", "g1f3", "g8f6")]
     write_polyglot(book, path)
