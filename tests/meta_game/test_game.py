@@ -18,7 +18,7 @@ from precomp_games import Menu, MetaPrecomputationGame, to_efg
 from precomp_games.meta_game.rules import MEMORIZE
 from precomp_games.tree.base_game import named_game
 from tests.oracles.books import states
-from tests.oracles.games import SEEDS, expand, first, games, last, setting, uniform
+from tests.oracles.games import SEEDS, expand, first, games, last, policy_pairs, random_tree, setting, uniform
 from tests.oracles.meta_games import (
     enumerated,
     game_payoffs,
@@ -77,6 +77,20 @@ def test_payoffs_of_both_forms():
 
     holds()
     assert min(seen[what] for what in ("refused", "compared", "truncated")) >= 5
+
+
+@pytest.mark.parametrize(  # docs/model.md has these
+    ("seed", "truth", "lemma"),
+    [(2, 0.437153, 0.514910), (4, 0.070166, 0.095116), (7, 1.256819, 1.229684), (9, 0.385206, 0.346412)],
+)
+def test_where_lemma_4_fails_audits_do_not(seed, truth, lemma):
+    """Deterministic policies: what a player memorizes for a history that does not come about is uncharged."""
+    game = random_tree(seed, depth=4, actions=2, chance=0.0)
+    case = enumerated(game, *policy_pairs(seed, "pure"), (0.07, 0.05))
+    assert case.value == pytest.approx(truth, abs=1e-6)
+    for form, value in (("audit", truth), ("reweighted", lemma)):
+        found, _ = _payoffs(case, MetaPrecomputationGame(case.whole, form, check_supports=False))
+        assert matrix_value(found) == pytest.approx(value, abs=1e-6)
 
 
 _ASIDE = efg(
