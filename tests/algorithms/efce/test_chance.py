@@ -239,8 +239,10 @@ def test_pairs_with_several_leaves():
     problems = problem(True), problem(False)
     lp = [efce.refine_lp(each, vertex=True).welfare for each in problems]
     assert lp[0] == pytest.approx(lp[1], abs=1e-9)
-    plans = [efce.refine_regret(p, target=lp[0], iterations=200, start="random").plan for p in problems]
-    np.testing.assert_allclose(plans[0].xi, plans[1].xi, atol=1e-9)
+    found = [efce.refine_regret(each, target=lp[0], iterations=200, start="random") for each in problems]
+    np.testing.assert_allclose(found[0].plan.xi, found[1].plan.xi, atol=1e-9)
+    for each in found:
+        assert each.welfare == pytest.approx(each.plan.welfare(0))
 
 
 # -- subgames ----------------------------------------------------------------------------------------------
