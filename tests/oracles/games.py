@@ -326,7 +326,6 @@ def random_menu(seed: int, most: int = 3, by: str = "history", sparse: bool = Fa
 
     Some actions stand in no entry. by: see `random_policy`. sparse: some menus are empty.
     """
-    sparse, by = (True, "history") if by == "or_nothing" else (sparse, by)
 
     @functools.cache
     def entries(name: str, actions: tuple[int, ...]) -> list[Any]:

@@ -144,8 +144,8 @@ def prepared(game, seed, player=0, menu=0, support="full", rival=0, most=2000):
     """
     by = named_by(game)
     given, sigma = policy_pairs(seed, support, by)
-    entries = "or_nothing" if by == "history" and seed % 2 else by
-    own, other = (random_menu(2 * seed + i, size, entries) for i, size in enumerate((menu, rival)))
+    sparse = by == "history" and seed % 2 == 1
+    own, other = (random_menu(2 * seed + i, size, by, sparse) for i, size in enumerate((menu, rival)))
     pre = sides(player, own if menu else given[player], other if rival else given[1 - player])
     return Preparation(game, player, pre, sigma, seed, most)
 
