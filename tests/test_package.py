@@ -57,16 +57,12 @@ def _imports(module: str) -> Iterator[str]:
             yield from (f"{origin}.{alias.name}" for alias in node.names)
 
 
+_OURS = ("precomp_games", "algorithms", "benchmarks", "examples", "tests", "tools")
+
+
 def _is_ours(name: str) -> bool:
     """Return whether a dotted name is of the project."""
-    return name.partition(".")[0] in (
-        "precomp_games",
-        "algorithms",
-        "benchmarks",
-        "examples",
-        "tests",
-        "tools",
-    )
+    return name.partition(".")[0] in _OURS
 
 
 # The packages of the library: each may import from those before it, and nothing else of the project.
@@ -85,14 +81,8 @@ def _floor(name: str) -> int:
 
 
 # The public doors of the library: what an example imports, a user can.
-_FACES = {
-    "precomp_games",
-    "precomp_games.algorithms",
-    "precomp_games.algorithms.efce",
-    "precomp_games.algorithms.lookahead",
-    "precomp_games.algorithms.search",
-    "precomp_games.chess",
-}
+_FACES = {"precomp_games", "precomp_games.algorithms", "precomp_games.chess"}
+_FACES |= {f"precomp_games.algorithms.{name}" for name in ("efce", "lookahead", "search")}
 
 
 def _run(code: str) -> dict[str, list[str]]:
