@@ -1,17 +1,17 @@
 """The drill in a terminal: questions, answers, and progress from one run to the next."""
 
+import contextlib
+import io
 import json
-import os
 import sqlite3
-import subprocess
-import sys
 
 import chess
 import pytest
 
 from precomp_games.chess import EvaluationStore, PreparationSettings
 from precomp_games.chess.engines.searches import Line, SearchResult
-from tests.examples.launcher import ROOT, printed
+from precomp_games.commands import main
+from tests.examples.launcher import printed
 
 FLAGS = ("--from=book", "--drill_seed=1")
 
@@ -101,12 +101,15 @@ def test_whole_lines_begin_with_move_1(answered):
     assert begun[1].startswith("1. e4 ") and begun[3].startswith("1. e4 ")
 
 
-# Costs seconds: the example from the start.
-def test_a_terminal_without_chess_symbols(tmp_path):
+@pytest.mark.parametrize(
+    ("flags", "status", "words"), [([], 0, b"R N B Q K B N R"), (["--unicode"], 1, b"--nounicode")]
+)
+def test_a_terminal_without_chess_symbols(flags, status, words, tmp_path, monkeypatch):
+    """As with LC_ALL=C."""
     write_book(tmp_path / "book")
-    words = [sys.executable, str(ROOT / "examples" / "drill.py"), *FLAGS]
-    env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}
-    result = subprocess.run(words, cwd=tmp_path, env=env, input=b"\n", capture_output=True, timeout=120)
-    assert (result.returncode, result.stderr) == (0, b"") and b"R N B Q K B N R" in result.stdout
-    result = subprocess.run([*words, "--unicode"], cwd=tmp_path, env=env, capture_output=True, timeout=120)
-    assert result.returncode == 1 and b"--nounicode" in result.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    said = io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True)
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        assert main(["precomp-games", "drill", *FLAGS, "--progress=p.sqlite", *flags]) == status
+    assert words in said.buffer.getvalue()

@@ -10,20 +10,13 @@ import re
 import signal
 import time
 
-import pyspiel
 import pytest
 
 from precomp_games import map_on_cluster
-from precomp_games.algorithms.lookahead import (
-    commit_against_lookahead,
-    equilibrium_values,
-    independent_noise,
-)
 from precomp_games.cluster import UnderWay
 from tests.dask_clusters import cluster_of_threads, local_cluster, started
 from tests.examples.launcher import files, imported, printed, result_of, table
 
-distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask's own, of workers that are killed
 
 
@@ -32,6 +25,12 @@ def parallel():
     """Yield the module, from where workers find it too."""
     with imported("parallel") as module:
         yield module
+
+
+@pytest.fixture
+def distributed():
+    """Dask's package, which is not imported with this module: processes that are started import that."""
+    return pytest.importorskip("distributed")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +119,7 @@ def test_nothing_goes_on_after_an_error_or_where_results_are_no_longer_wanted(pa
 # -- a cluster that misbehaves; tests/chess/test_cluster.py has schedulers that go -------------------
 
 
-def test_a_client_that_has_closed():
+def test_a_client_that_has_closed(distributed):
     """As Dask's does when it has tried for long enough to reach its scheduler again."""
     with cluster_of_threads() as made, distributed.Client(made, set_as_default=False) as client:
         under_way = UnderWay(client, made.scheduler_address)
@@ -133,7 +132,7 @@ def test_a_client_that_has_closed():
 
 
 @pytest.mark.slow("deaths of workers")
-def test_a_result_that_goes_with_its_worker_is_made_again():
+def test_a_result_that_goes_with_its_worker_is_made_again(distributed):
     """It was lost before somebody fetched it; meanwhile nobody waits for it."""
     with local_cluster(1) as made, distributed.Client(made.scheduler_address) as client:
         under_way = UnderWay(client, made.scheduler_address)
@@ -152,7 +151,7 @@ def test_a_result_that_goes_with_its_worker_is_made_again():
         assert found == [("lost", 7)] and not under_way
 
 
-def test_a_result_that_does_not_come(monkeypatch):
+def test_a_result_that_does_not_come(distributed, monkeypatch):
     """Its worker is there and does not answer: the task is given to others, some times."""
     monkeypatch.setattr("precomp_games.cluster.ANSWER_SECONDS", 0.2)
     monkeypatch.setattr("precomp_games.cluster._FETCH_LOOK_SECONDS", 0.05)
@@ -166,7 +165,7 @@ def test_a_result_that_does_not_come(monkeypatch):
         under_way.cancel()
 
 
-def test_a_task_that_never_reaches_the_scheduler(monkeypatch):
+def test_a_task_that_never_reaches_the_scheduler(distributed, monkeypatch):
     """A busy scheduler may give up a message: no error is raised, and the task is sent again."""
     send, dropped = distributed.Client._send_to_scheduler, []
 
@@ -183,7 +182,7 @@ def test_a_task_that_never_reaches_the_scheduler(monkeypatch):
         assert sorted(found) == [(0, 1), (1, 4), (2, 9)] and len(dropped) == 2
 
 
-def test_a_cluster_without_workers():
+def test_a_cluster_without_workers(distributed):
     with local_cluster(0) as made, pytest.raises(ConnectionError) as told:
         list(map_on_cluster(abs, [-1], made.scheduler_address, startup_seconds=0.5))
     assert str(told.value).startswith(f"expected a worker at '{made.scheduler_address}'")
@@ -216,12 +215,13 @@ def test_limited_lookahead_is_the_same_on_processes_and_on_a_cluster(where, tmp_
     values = result_of(tmp_path / "0", "settings.json")["game_values"]
     assert values["kuhn_poker"] == pytest.approx(-1 / 18)
     # A draw made again by hand.
-    game = pyspiel.load_game("kuhn_poker")
-    h = independent_noise(equilibrium_values(game, 0), 0.5, [0, 1])
+    from precomp_games.algorithms import lookahead
+
+    h = lookahead.independent_noise(lookahead.equilibrium_values("kuhn_poker", 0), 0.5, [0, 1])
     drawn = ("independent", "1", "2", "0.5", "1")
     columns = ("noise", "rational_player", "lookahead", "gamma", "draw")
     (row,) = (row for row in draws if tuple(row[name] for name in columns) == drawn)
-    assert float(row["supremum"]) == commit_against_lookahead(game, 1, 2, h).supremum
+    assert float(row["supremum"]) == lookahead.commit_against_lookahead("kuhn_poker", 1, 2, h).supremum
 
 
 @pytest.mark.slow("another cluster, whose worker has never seen the example")
