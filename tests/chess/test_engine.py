@@ -661,7 +661,9 @@ def test_stockfish_gives_the_lines_of_a_fixed_depth_and_plays_what_it_answers_ou
 
 @pytest.mark.engine
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.slow("deaths of a real engine; of others in test_a_fault_is_cured_by_another_process")
+@pytest.mark.slow(
+    "deaths of a real engine; of others in test_a_fault_is_cured_by_another_process_or_ends_in_one_error"
+)
 def test_stockfish_may_be_killed_or_stopped(number):
     results = undisturbed(60_000)
     hit = []

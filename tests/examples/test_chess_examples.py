@@ -86,7 +86,7 @@ def test_a_book_with_a_choice_of_moves(order, tmp_path, searches):
 
 
 @pytest.mark.engine
-@pytest.mark.slow("kills of an example; of a store in test_killed_run_goes_on")
+@pytest.mark.slow("kills of an example; of a store in test_a_run_that_is_killed_goes_on")
 def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
     (case,) = (case for case in CASES if case.name == "chess_preparation")
 
