@@ -57,7 +57,7 @@ def _with(tree: HistoryTree, before: set[int], entry: int):
 
 
 @examples(240)
-@given(preparations(fewest=10, most=1000), st.integers(0, 3))
+@given(preparations(menu=True, fewest=10, most=1000), st.integers(0, 3))
 def test_a_judgment_against_all_sets(setting, learn):
     player, tree = setting.player, setting.tree(_PENALTY, truncate="none")
     found, rng = _entries(setting, tree), np.random.default_rng(setting.seed)
