@@ -52,7 +52,7 @@ def _check_opened(setting, penalty, found, exact):
         assert best == pytest.approx(found.lower, abs=NEAR)
 
 
-@examples(480)
+@examples(320)
 @given(
     preparations("perfect", depth=7, fewest=0) | preparations("perfect", repeated=True, depth=7, fewest=0),
     st.sampled_from((0.01, 0.05, 0.2)),

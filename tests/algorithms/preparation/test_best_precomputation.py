@@ -46,7 +46,7 @@ _CUTS = st.sampled_from(
 )
 
 
-@examples(400)
+@examples(320)
 @given(preparations() | preparations("imperfect", general=True), _PENALTIES, _CUTS)
 def test_algorithm_1_finds_the_best_set_on_trees_that_are_cut(setting, penalty, options):
     """Lemma 3: at the penalty that a tree was expanded for, and above; whatever the opponent pays.
@@ -70,7 +70,7 @@ def test_algorithm_1_finds_the_best_set_on_trees_that_are_cut(setting, penalty, 
     check_result(setting, dearer, found, 2.5 * penalty)
 
 
-@examples(320)
+@examples(240)
 @given(preparations(), _PENALTIES)
 def test_frontiers_and_budgets_and_what_other_solvers_find(setting, penalty):
     """Prices of positions that are all different, shares of 0, and growing best first find the same sets."""

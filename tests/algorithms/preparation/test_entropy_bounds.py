@@ -138,7 +138,7 @@ def _names(tree, player, made, lines):
     return sorted(found)
 
 
-@examples(320)
+@examples(160)
 @given(
     _settings(5),
     st.sampled_from((TINY, 0.001, 0.05, 0.2)),
@@ -258,7 +258,7 @@ _EASY = {"replies": (2, 9), "rounds": (1, 4), "power": 3.0, "penalty": (-6.0, 0.
 _LARGE = {"replies": (10, 15), "rounds": (3, 3), "power": 0.5, "penalty": (-4.5, -3.0)}
 
 
-@examples(120)
+@examples(80)
 @given(st.data(), st.sampled_from((1.0, 0.999, 0.99, 0.9)), st.sampled_from((_EASY, _LARGE)))
 def test_the_bounds_never_exceed_the_true_entropy(data, right, kind):
     """Games that sigma_pre wins surely, or nearly so: all v and penalties. Theorem 2 is on the former.

@@ -29,7 +29,7 @@ def _weight(setting, kind):
     return lambda name: of[int(np.random.default_rng([setting.seed, 11, *name.encode()]).integers(len(of)))]
 
 
-@examples(360)
+@examples(240)
 @given(preparations(most=300), st.sampled_from((0.01, 0.1)), st.sampled_from(("any", "known", "all known")))
 def test_information_states_have_their_penalties(setting, penalty, kind):
     """By weights that a tree was expanded with or was given afterwards, and by prices of `Decisions.best`.
@@ -82,7 +82,7 @@ def _contains(setting, chosen, kept):
     return True
 
 
-@examples(320)
+@examples(240)
 @given(preparations(most=300), st.sampled_from((None, 0.2, 0.4)))
 def test_what_is_kept_costs_nothing_and_steps_of_plans_are_the_best_extensions(setting, share):
     player, tree = setting.player, setting.tree(0.02, truncate="none")

@@ -40,7 +40,7 @@ from tests.oracles.zero_sum import is_perfect
 from tests.properties import examples
 
 
-@examples(640)
+@examples(320)
 @given(
     preparations("perfect", repeated=True, most=600) | preparations("imperfect", menu=False, most=1000),
     st.sampled_from((1e-3, 0.02, 0.1, 0.3)),
@@ -75,7 +75,7 @@ def test_against_all_sets(setting, penalty):
         check_budgets(frontier, found, price=price)
 
 
-@examples(240)
+@examples(160)
 @given(
     games("perfect", least=5, depth=7, repeated=True),
     SEEDS,

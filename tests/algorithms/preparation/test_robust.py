@@ -123,7 +123,7 @@ def _check_certificate(found):
     assert found.nominal == model >= found.utility - _EXACT
 
 
-@examples(480)
+@examples(320)
 @given(
     preparations("perfect", depth=5, fewest=0),
     _SHARES,

@@ -43,7 +43,7 @@ def _small_programs(iterations, least=1e-4):
         yield
 
 
-@examples(480)
+@examples(320)
 @given(known_cases(), st.integers(1, 3), st.sampled_from(CFR_VARIANTS))
 def test_all_solvers_find_the_value_of_all_pairs(case, iterations, variant):
     """The whole program, programs that grow, and regret minimization."""

@@ -71,13 +71,13 @@ def _check_value(game, refined=True):
     assert _check(game, refined).value == pytest.approx(value_of(game), abs=1e-9 * spread)
 
 
-@examples(240)
+@examples(160)
 @given(games(depth=5))
 def test_random_games(game):
     _check_value(game)
 
 
-@examples(160)
+@examples(120)
 @given(
     st.builds(
         random_efg,
