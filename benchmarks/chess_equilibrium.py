@@ -82,13 +82,13 @@ def _searched(say: Callable[[str], None]) -> HistoryTree:
         pool = stack.enter_context(EnginePool(find_engine(), workers=1)) if _STORE.value else None
         path = _STORE.value or str(_SHIPPED)
         store = stack.enter_context(EvaluationStore(path, read_only=pool is None))
-        engine = StoredEngine(store, pool, on_search=_told(say))
+        engine = StoredEngine(store, pool, on_search=_counting(say))
         tree = equilibrium_tree(settings, engine)
         say(f"{engine.searches} searches were made, {engine.hits} positions were in {path}")
         return tree
 
 
-def _told(say: Callable[[str], None]) -> Callable[[int], None]:
+def _counting(say: Callable[[str], None]) -> Callable[[int], None]:
     def on_search(count: int) -> None:
         if count % _EVERY == 0:
             say(f"{count} searches")

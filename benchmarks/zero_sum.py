@@ -121,8 +121,8 @@ def _iterations(name: str, turns: int, say: Callable[[str], None]) -> list[Row]:
             ratio >= _ITERATION,
         )
     ]
-    told = NOT_MEASURED if lite is None else f"{times.least('liteefg') / own:.0f} x"
-    return [*found, Row(f"CFR+, {name}: LiteEFG's iteration / ours", told)]
+    against = NOT_MEASURED if lite is None else f"{times.least('liteefg') / own:.0f} x"
+    return [*found, Row(f"CFR+, {name}: LiteEFG's iteration / ours", against)]
 
 
 def _node(tree: HistoryTree, history: int) -> Node:

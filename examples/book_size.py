@@ -56,8 +56,8 @@ def main(argv: Sequence[str]) -> None:
                 rows.append({"budget": size} | match.scored(name, result, promised))
     common.write_csv(folder / "sizes.csv", rows)
     report(rows)
-    told = textwrap.shorten(BookPage(made).opponent.told, 80)
-    plot(rows, f"{made.side.capitalize()}, {told}", folder / "sizes.png")
+    description = textwrap.shorten(BookPage(made).opponent.description, 80)
+    plot(rows, f"{made.side.capitalize()}, {description}", folder / "sizes.png")
     print(f"Written: {folder}/sizes.csv, sizes.png, sizes.svg")
     plots = {"What books of several sizes score": (folder / "sizes.svg").read_text(encoding="utf-8")}
     _chess.write_shown(FLAGS, folder, made, matches, plots=plots)
@@ -65,8 +65,8 @@ def main(argv: Sequence[str]) -> None:
 
 def report(rows: Sequence[dict[str, Any]]) -> None:
     """Print the scores."""
-    told = ("positions", "promised", "score", "standard_error", "player")
-    cells = [[math.nan if row[name] is None else row[name] for name in told] for row in rows]
+    columns = ("positions", "promised", "score", "standard_error", "player")
+    cells = [[math.nan if row[name] is None else row[name] for name in columns] for row in rows]
     common.print_table(cells, ("positions", "promised", "scored", "+-", "player"))
 
 

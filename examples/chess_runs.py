@@ -17,8 +17,8 @@ FLAGS = flags.FLAGS
 
 def settings(player: int, opponent_r: float, *, evaluated: bool = False) -> PreparationSettings:
     """Return the settings by absl's global flags."""
-    told = {"opponent": "", "opponent_temperature_cp": opponent_r}  # other flags may have their names
-    return _flags.settings_of(FLAGS, player, evaluated=evaluated, **told)
+    changed = {"opponent": "", "opponent_temperature_cp": opponent_r}  # other flags may have their names
+    return _flags.settings_of(FLAGS, player, evaluated=evaluated, **changed)
 
 
 def engines() -> AbstractContextManager[Engines]:

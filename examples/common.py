@@ -37,7 +37,7 @@ from absl import flags
 from precomp_games import HistoryTree, make_policy, policy_names
 from precomp_games.commands import _flags
 from precomp_games.commands._app import bar as bar
-from precomp_games.commands._app import errors_by_flag as told_as
+from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._app import output_folder as output_folder
 from precomp_games.commands._app import pressed_once as pressed_once
 from precomp_games.commands._app import progress_bar as progress_bar
@@ -54,7 +54,7 @@ from precomp_games.commands._flags import named_game as named_game
 from precomp_games.commands._flags import numbers as numbers
 from precomp_games.commands._flags import positive_numbers as positive_numbers
 
-__all__ = ["run", "told_as"]
+__all__ = ["errors_by_flag", "run"]
 
 FLAGS = flags.FLAGS
 

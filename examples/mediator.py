@@ -149,12 +149,12 @@ def play(
             else:
                 action = advice
             mediator.played(state, action)
-            told = "is told, and plays"
+            follows = "is told, and plays"
             if advice is None:
-                told = "is told no more, and plays"
+                follows = "is told no more, and plays"
             elif advice != action:
-                told = f"is told {state.action_to_string(player, advice)!r} but plays"
-            words = f"player {player} {told}"
+                follows = f"is told {state.action_to_string(player, advice)!r} but plays"
+            words = f"player {player} {follows}"
         print(f"  {words} {state.action_to_string(player, action)!r}")
         moves.append({"player": player, "recommended": advice, "action": action})
         state.apply_action(action)

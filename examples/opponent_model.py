@@ -127,8 +127,8 @@ def models(population: move_counts.GameSelection | None, since: int, behind: Any
         # Fitted without an engine, which would have to search all positions of all these games.
         fit = rolling_fit(earlier)
         counts = move_counts.MoveCounts.of_tables([earlier], move_counts.GameWeights(half_life=fit.half_life))
-        told = f"H = {fit.half_life:.3g} years, alpha = {fit.alpha:.2g}"
-        print(f"Population          {read}\n{'':<20}{earlier.num_games} before {since}, {told}", flush=True)
+        fitted = f"H = {fit.half_life:.3g} years, alpha = {fit.alpha:.2g}"
+        print(f"Population          {read}\n{'':<20}{earlier.num_games} before {since}, {fitted}", flush=True)
         others = move_counts.CountsPolicy(chess.ChessGame(), counts, fit.alpha)
         found.append(Model("population alone", ageless, others, counts=False))
         found.append(Model("with population", HALF_LIVES, others))
@@ -227,12 +227,12 @@ def main(argv: Sequence[str]) -> None:
     print(f"{player:<20}{found.report}")
     print(f"Predicted           {years[0]} to {years[-1]}, {_PLIES.value} plies a game")
     now = table.select(np.isin(np.floor(table.years), years))
-    behind, told = None, None
+    behind, description = None, None
     with contextlib.ExitStack() as stack:
         if _BEHIND.value == "engine":
             engines = stack.enter_context(chess_runs.engines())
-            behind, told = engine_behind(engines, found, years[0])
-            print(f"Engine              {told}", flush=True)
+            behind, description = engine_behind(engines, found, years[0])
+            print(f"Engine              {description}", flush=True)
         scores = all_scores(models(population, years[0], behind), table, years)
     print(f"Moves               {int(now.own.sum())} in {now.num_games} games\n")
     # Years are predicted one after the other; within a year, games stand in the file's order.
@@ -249,7 +249,7 @@ def main(argv: Sequence[str]) -> None:
         }
         for name, each in scores.items()
     }
-    result = {"player": player, "read": str(found.report), "years": years, "engine": told}
+    result = {"player": player, "read": str(found.report), "years": years, "engine": description}
     common.write_json(folder / "result.json", result | {"models": known, "by_ply": rows})
     print(f"\nWritten: {folder}/result.json, by_ply.csv, by_ply.png, calibration.png")
 

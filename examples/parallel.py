@@ -84,11 +84,11 @@ def _on_processes(
                 continue
             deaths[now[0]] += 1
             if deaths[now[0]] > _MOST_DEATHS:
-                told = str(tasks[now[0]])
-                told = told if len(told) <= 200 else f"{told[:100]} ... {told[-100:]}"
+                task = str(tasks[now[0]])
+                task = task if len(task) <= 200 else f"{task[:100]} ... {task[-100:]}"
                 raise ChildProcessError(
                     f"expected workers to live through their tasks, got {deaths[now[0]]} deaths with "
-                    f"{told} alone: is there enough memory?"
+                    f"{task} alone: is there enough memory?"
                 ) from error
 
 

@@ -208,7 +208,7 @@ def main(argv: Sequence[str]) -> None:
     if not notions:
         raise ValueError("--notions: expected at least one, got none")
     aim = common.objective(_OBJECTIVE.value)
-    with common.told_as("game", "a game"):
+    with common.errors_by_flag("game", "a game"):
         held = efce.SequenceGame.of(game())
     folder = common.output_folder(_OUTPUT_DIR.value)
     frontiers: dict[str, Any] = {}

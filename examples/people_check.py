@@ -192,8 +192,8 @@ def check_replies(games: Games, engine: Any, folder: pathlib.Path) -> dict[str, 
             rows = predicted(part, policy, f"{whose}, {name}")
             table += replies_by_speed(part, rows, {"whose": whose, "by": name})
         both = [(asked[k], rows[k]) for k in sorted(few)]
-        told = {"whose": whose, "by": f"{name}, the engine's moves"}
-        table += replies_by_speed([each for each, _ in both], [row for _, row in both], told)
+        labels = {"whose": whose, "by": f"{name}, the engine's moves"}
+        table += replies_by_speed([each for each, _ in both], [row for _, row in both], labels)
         played, numbers = [each.action for each in asked], np.array([each.game for each in asked])
         found = people_checks.reply_classes(rows, played, numbers)
         classes += [{"whose": whose} | dataclasses.asdict(each) for each in found]
@@ -203,14 +203,14 @@ def check_replies(games: Games, engine: Any, folder: pathlib.Path) -> dict[str, 
     return {"replies": table, "reply_classes": classes}
 
 
-def replies_by_speed(asked: Sequence[Asked], rows: Rows, told: dict[str, Any]) -> list[dict[str, Any]]:
+def replies_by_speed(asked: Sequence[Asked], rows: Rows, labels: dict[str, Any]) -> list[dict[str, Any]]:
     found = []
     for speed in ("all", *SPEEDS):
         both = [(each, row) for each, row in zip(asked, rows, strict=True) if speed in ("all", each.speed)]
         played, numbers = [each.action for each, _ in both], np.array([each.game for each, _ in both])
         if len(set(numbers.tolist())) >= _LEAST:
             check = people_checks.check_replies([row for _, row in both], played, numbers)
-            found.append({**told, "speed": speed, **dataclasses.asdict(check)})
+            found.append({**labels, "speed": speed, **dataclasses.asdict(check)})
     return found
 
 

@@ -205,8 +205,8 @@ def paths_of(book: chess.Book, settings: chess.PreparationSettings, judge: Judge
             following += [(state.child(action), (*path, number), played) for action, number in row]
         level = following
     going = [state for state, _, _ in ends if not state.is_terminal()]
-    told = iter(judge.leaf_value.evaluate_batch(going))
-    white = [state.returns()[0] if state.is_terminal() else float(next(told)) for state, _, _ in ends]
+    estimates = iter(judge.leaf_value.evaluate_batch(going))
+    white = [state.returns()[0] if state.is_terminal() else float(next(estimates)) for state, _, _ in ends]
     values = np.array(white) if settings.player == 0 else 1.0 - np.array(white)
     return Paths([path for _, path, _ in ends], values, np.array([played for _, _, played in ends], np.int64))
 
@@ -381,7 +381,7 @@ def main(argv: Sequence[str]) -> None:
         done = trials(found, years, sizes, engines)
         print(f"Searches            {engines.searches} new")
     rows = summarized(done, sizes)
-    told(rows)
+    print_table(rows)
     common.write_csv(folder / "transfer.csv", [as_row(trial) for trial in done])
     judge = {"behind": _JUDGE_BEHIND.value, "nodes": _JUDGE_NODES.value, "alpha": _JUDGE_ALPHA.value}
     result: dict[str, Any] = {"person": found.name, "read": str(found.report), "years": years, "sizes": sizes}
@@ -433,7 +433,7 @@ def summarized(done: Sequence[Trial], sizes: Sequence[int]) -> list[dict[str, An
     return rows
 
 
-def told(rows: Sequence[dict[str, Any]]) -> None:
+def print_table(rows: Sequence[dict[str, Any]]) -> None:
     """Print the table."""
     print("\nBy the judge; beside a control, how much more the prepared book is worth (95 %):\n")
     shown = []

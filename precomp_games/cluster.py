@@ -232,7 +232,7 @@ def _address(cluster: str, seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def told_if_lost(cluster: str) -> Iterator[None]:
+def explained_if_lost(cluster: str) -> Iterator[None]:
     """Raise `ClusterError` where the scheduler is lost within the block.
 
     Raises:
@@ -270,7 +270,7 @@ def asked(client: Any, cluster: str, question: Callable[[], Any], seconds: float
             raise ClusterError("Dask's client has closed")
         return await question()
 
-    with told_if_lost(cluster):
+    with explained_if_lost(cluster):
         try:
             return client.sync(answer, callback_timeout=limit)
         except TimeoutError:
@@ -494,7 +494,7 @@ class UnderWay:
         self._send(_Sent(purpose, send))
 
     def _send(self, task: _Sent) -> None:
-        with told_if_lost(self._cluster):
+        with explained_if_lost(self._cluster):
             task.future = task.send()
             self._tasks[task.future.key] = task
             task.future.add_done_callback(lambda done: self._news.set())

@@ -33,7 +33,7 @@ _CHANGES = frozenset(
 class Audit:
     """A record of forbidden effects while it is on. A process has one, and keeps it.
 
-    events: (kind, what, told).
+    events: (kind, what, argument).
     """
 
     def __init__(self, work: pathlib.Path) -> None:
@@ -79,8 +79,8 @@ class Audit:
             both = event in ("os.rename", "os.link", "os.symlink", "shutil.move")
             wrong = any(self._is_elsewhere(path, True) for path in arguments[: 1 + both])
         if wrong:
-            told = str(arguments[0])[:80] if arguments else ""
-            self.events.append(("audit", f"{event} {told!r}", f"{event}{arguments!r}"[:500]))
+            argument = str(arguments[0])[:80] if arguments else ""
+            self.events.append(("audit", f"{event} {argument!r}", f"{event}{arguments!r}"[:500]))
 
     def _is_elsewhere(self, path: Any, writes: bool) -> bool:
         if not isinstance(path, str | bytes | os.PathLike):  # a number of what is open

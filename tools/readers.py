@@ -171,10 +171,10 @@ def hostile_files(name: str, sample: bytes) -> Iterable[bytes]:
     """Return hostile files in place of a good one, by the suffix of its name."""
     kind = name.rpartition(".")[2]
     if kind == "json":
-        yield from (json.dumps(told).encode() for told in _documents(json.loads(sample)))
+        yield from (json.dumps(document).encode() for document in _documents(json.loads(sample)))
     elif kind == "npz":
         header, arrays = unpacked(sample)
-        yield from (packed(told, arrays) for told in _documents(header))
+        yield from (packed(document, arrays) for document in _documents(header))
     elif kind == "sqlite":
         yield from _databases(sample)
     elif kind == "pgn":
@@ -194,12 +194,12 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _documents(told: Any) -> Iterable[Any]:
+def _documents(document: Any) -> Iterable[Any]:
     """Return JSON documents with each hostile text in place of texts, and each kind of value anywhere."""
     for values, kinds in ((PLACES, (str, type(None))), (VALUES, (object,))):
         number = count = 0
         while number < max(count, len(values)):
-            changed = json.loads(json.dumps(told))
+            changed = json.loads(json.dumps(document))
             found = [(holder, key) for holder, key in places(changed) if isinstance(holder[key], kinds)]
             count = len(found)
             holder, key = found[number % count]
@@ -251,14 +251,14 @@ def _opened(sample: bytes) -> sqlite3.Connection:
 
 
 def _hostile_results() -> Iterable[bytes]:
-    (told,) = samples.results()
+    (result,) = samples.results()
     changes: list[dict[str, Any]] = [{"opponent": spec} for spec in SPECS]
     changes += [{"opponent": spec, "trusted": True} for spec in SPECS]
     changes += [{"evaluation": "calibrated", "calibration": text} for text in PLACES]
     for more in changes:
-        yield json.dumps(told | {"settings": told["settings"] | more}).encode()
+        yield json.dumps(result | {"settings": result["settings"] | more}).encode()
     for text in PLACES:
-        yield json.dumps(told | {"analyst": text, "opponent": text}).encode()
+        yield json.dumps(result | {"analyst": text, "opponent": text}).encode()
 
 
 def _use_result(path: pathlib.Path) -> object:
@@ -269,8 +269,8 @@ def _use_result(path: pathlib.Path) -> object:
         policies.leaf_value.evaluate_batch([state])
         prep.write_polyglot(found.book, path.with_name("book.bin"))
         prep.write_pgn(found.book, path.with_name("book.pgn"), exits=found.exits)
-        told = found.book.first_lines(3), OpponentWords(found.settings, found.engines[1]).name
-        return [told, *(policy.action_probabilities(state) for policy in policies.sigma)]
+        used = found.book.first_lines(3), OpponentWords(found.settings, found.engines[1]).name
+        return [used, *(policy.action_probabilities(state) for policy in policies.sigma)]
 
 
 @functools.cache
@@ -303,9 +303,9 @@ def _hostile_models() -> Iterable[bytes]:
 
 
 def _use_model(path: pathlib.Path) -> object:
-    (told,) = samples.results()
+    (result,) = samples.results()
     more = {"opponent": _NAMED, "evaluation": "calibrated"}
-    path.with_name("result.json").write_text(json.dumps(told | {"settings": told["settings"] | more}))
+    path.with_name("result.json").write_text(json.dumps(result | {"settings": result["settings"] | more}))
     return _use_result(path)
 
 
@@ -456,8 +456,8 @@ def _use_spec(path: pathlib.Path) -> object:
     return None
 
 
-def _json(told: Any) -> list[bytes]:
-    return [json.dumps(told).encode()]
+def _json(document: Any) -> list[bytes]:
+    return [json.dumps(document).encode()]
 
 
 def _of_games(covers: str, read: Callable[[pathlib.Path], object]) -> Reader:
@@ -501,7 +501,7 @@ READERS: dict[str, Reader] = {
     ),
     "calibration": Reader(
         ("load_calibration",),
-        lambda: [data for told in samples.calibrations() for data in _json(told)],
+        lambda: [data for document in samples.calibrations() for data in _json(document)],
         load_calibration,
         "fit.json",
     ),
@@ -527,7 +527,7 @@ def main(step: int = 1) -> None:
     """Run all readers, on every `step`th of the hostile files."""
     from tools.resumed import WATCHED  # which has these readers, and more
 
-    told: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as name:
         inputs = {key: ([*each.good()], [*each.hostile()][::step]) for key, each in WATCHED.items()}
         for key, reader in WATCHED.items():  # what Numba compiles comes out of its cache now
@@ -540,13 +540,13 @@ def main(step: int = 1) -> None:
         )
         for key, reader in WATCHED.items():
             good, hostile = inputs[key]
-            row = told[key] = {"good": len(good), "hostile": len(hostile), "read": 0, "events": []}
+            row = rows[key] = {"good": len(good), "hostile": len(hostile), "read": 0, "events": []}
             for number, data in enumerate((*good, *hostile)):
                 with tempfile.TemporaryDirectory(dir=name) as folder, watch.on(folder):
                     ok = _run(reader, data, pathlib.Path(folder))
                 row["read"] += ok and number < len(good)
                 row["events"] += [f"{event} of input {number}" for _, event, _ in watch.events]
-    json.dump(told, sys.stdout)
+    json.dump(rows, sys.stdout)
 
 
 def _run(reader: Reader, data: bytes, folder: pathlib.Path) -> bool:

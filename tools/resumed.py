@@ -80,14 +80,14 @@ def _run(name: str, folder: pathlib.Path) -> str:
         spar.Sparring: {"_plot": lambda *arguments: None},
         _files: {"figure": _no_figure},
     }
-    said, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
+    output, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
     with contextlib.ExitStack() as stack:
         for module, each in replaced.items():
             for key, value in each.items():
                 if hasattr(module, key):
                     stack.enter_context(mock.patch.object(module, key, value))
         stack.enter_context(mock.patch.object(sys, "stdin", io.StringIO("e2e4\nd2d4\n\nx\n")))
-        stack.enter_context(contextlib.redirect_stdout(said))
+        stack.enter_context(contextlib.redirect_stdout(output))
         stack.enter_context(contextlib.redirect_stderr(errors))
         stack.enter_context(contextlib.chdir(folder))  # names of files that are written are then always these
         status = run_command(command, [name, *shlex.split(_COMMANDS[name].flags)])
@@ -97,8 +97,8 @@ def _run(name: str, folder: pathlib.Path) -> str:
     if status:
         (line,) = errors.getvalue().splitlines()
         raise _Refused(line)
-    said.seek(0)
-    return said.read()
+    output.seek(0)
+    return output.read()
 
 
 _KNOWN = re.compile(
@@ -130,8 +130,8 @@ def _without_journal(data: bytes) -> bytes:
 
 def _prepared() -> dict[str, bytes]:
     """Return a folder to drill."""
-    (told,) = samples.results()
-    return {"result.json": json.dumps(told).encode(), "progress.sqlite": samples.drills()[0]}
+    (result,) = samples.results()
+    return {"result.json": json.dumps(result).encode(), "progress.sqlite": samples.drills()[0]}
 
 
 def _games() -> dict[str, bytes]:

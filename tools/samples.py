@@ -93,7 +93,7 @@ def results() -> tuple[Any, ...]:
     ]
     line = ["e2e4", "e7e5", "g1f3", "g8f6"]
     game = {"white": "A", "black": "B", "year": 1984, "result": "1-0"}
-    told = {
+    result = {
         "settings": settings.as_dict(),
         "analyst": "Stockfish 15.1",
         "opponent": "Stockfish 15.1 [Hash=64]",
@@ -106,7 +106,7 @@ def results() -> tuple[Any, ...]:
         "replies": [{"after": line, "count": 2, "games": [game, game | {"year": None}]}],
         "memorized": memorized,
     }
-    return (told,)
+    return (result,)
 
 
 @functools.cache
@@ -114,7 +114,7 @@ def calibrations() -> tuple[Any, ...]:
     """Return the fits that are shipped, but for that to people's rated games."""
     files = sorted((pathlib.Path(calibration.__file__).parent / "data").glob("*.json"))
     every = (json.loads(file.read_text(encoding="utf-8")) for file in files)
-    return tuple(told for told in every if told["format"] != people_values.FORMAT)
+    return tuple(fit for fit in every if fit["format"] != people_values.FORMAT)
 
 
 @functools.cache
@@ -130,8 +130,8 @@ def drills() -> tuple[bytes, ...]:
         # A card's number is the time at which it was made: another one each time.
         with sqlite3.connect(path) as file:
             for epd, text in file.execute("SELECT epd, state FROM cards").fetchall():
-                told = json.dumps(json.loads(text) | {"card_id": 1})
-                file.execute("UPDATE cards SET state = ? WHERE epd = ?", (told, epd))
+                state = json.dumps(json.loads(text) | {"card_id": 1})
+                file.execute("UPDATE cards SET state = ? WHERE epd = ?", (state, epd))
         return (path.read_bytes(),)
 
 

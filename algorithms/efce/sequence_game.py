@@ -121,7 +121,7 @@ class SequenceGame(Shown):
         Args:
           game: two players, perfect recall, information state strings; utilities may be anything.
           public: names subgames; what it says of a state holds for all below it, so it is asked only where
-            nothing was said yet, and a player moves.
+            nothing was recommended yet, and a player moves.
           only: leave out all subgames but the one of this name.
           trunk: leave out all subgames but their names.
           max_nodes: stop with an error beyond.

@@ -51,7 +51,7 @@ class Instance:
     Attributes:
       leader, follower: Their sequences; the follower's, of all types side by side.
       sets: The follower's information sets, by number.
-      origin: int[follower's information sets], which of the game's each one is; 0 where types are told apart.
+      origin: int[follower's information sets], which of the game's each one is; 0 where the types differ.
       options: Theirs, by (information set, number of the option).
       unit: The factor of the leader's utilities here, see `SequenceForm.normalized`.
       payoff: For each of its sequences, {leader's sequence: chance times the leader's utility, summed over

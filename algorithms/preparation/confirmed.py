@@ -52,7 +52,7 @@ and games that had no part in picking say how much.
 
 What it leaves out: a game that passes y and x counts for x twice, by T and through d(y), which is no
 posterior of anything, but lets what was learned of a line reach positions of it without games. One game
-counts for up to twelve positions: each has an estimate with the error that was said, but their errors go
+counts for up to twelve positions: each has an estimate with the error as promised, but their errors go
 together, and do not average out over a line as those of separate games would. A wrong n0 costs little: 4.8
 in place of 3.3 adds 3.5 % to the squared error at most, whatever n is.
 
@@ -302,7 +302,7 @@ def confirmed_precomputation(
       games: at most so many teach what stops are worth.
       promise_games: at most so many estimate the final set's value; 0: the promise is what estimates say,
         without an interval.
-      precision: the standard error that the promise should have. How many games that takes is said by
+      precision: the standard error that the promise should have. How many games that takes follows from
         estimates, before they are played; a hundred at least.
       prior_games: the number of games that an evaluation counts for.
       inherited: the share of what was learned about a turn that holds for the next one, in [0, 1].
@@ -312,7 +312,7 @@ def confirmed_precomputation(
       doubt: the standard deviations taken off each estimate, so that a stop that many games have
         seen is preferred to one that promises a little more and few have; all values are lower then. Negative
         doubt is hope: a stop that few games have seen is preferred, to learn what it is worth. Hope chooses
-        only, and no value that is told has any.
+        only, and no reported value has any.
       optimism: g of the order in which nodes are opened (`best_first`): with less of it lines are followed
         further, and fewer entries compared. None: what is best against opponents who err much.
       max_evaluations: open nothing any more after so many.
@@ -466,8 +466,8 @@ class _Confirmed:
         ]
         which, scores = self._play(stops, reach * unsure, games, learn=True)
         self.search.revalue()
-        told = float(values[which].mean()), float(scores.mean())
-        return Round(price, len(chosen), expected, len(scores), *told)
+        means = float(values[which].mean()), float(scores.mean())
+        return Round(price, len(chosen), expected, len(scores), *means)
 
     def _confirm(
         self,

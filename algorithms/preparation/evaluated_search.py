@@ -82,7 +82,7 @@ class BestFirstSearch:
         self._evaluator = evaluator
         self._optimism = _HOPE if optimism is None else optimism
         self._values: dict[int, float] = {}  # of positions
-        self._told: dict[str, int] = {}  # evaluations, when something was done last
+        self._reported: dict[str, int] = {}  # evaluations, when something was done last
         self._admit(0)
         self._refresh([self.tree.root])
 
@@ -322,11 +322,11 @@ class BestFirstSearch:
             if node.place >= 0:
                 self._at[node.place].append(node)
 
-    def has_grown(self, use: str = "told") -> bool:
+    def has_grown(self, use: str = "reported") -> bool:
         """Return whether evaluations have grown by an eighth since this last held, for some use."""
-        grown = self.evaluations > _MORE * self._told.get(use, 0)
+        grown = self.evaluations > _MORE * self._reported.get(use, 0)
         if grown:
-            self._told[use] = self.evaluations
+            self._reported[use] = self.evaluations
         return grown
 
     def result(

@@ -141,10 +141,10 @@ _ENDS: dict[str, tuple[Any, Callable[[Any, Any], Any], str]] = {
 def _within(ends: Mapping[str, float | None]) -> str:
     """Return the words for a range, such as " from 0 to 1"; nothing where it has no ends."""
     given = {end: at for end in _ENDS if (at := ends.get(end)) is not None}
-    said = {end: f"{at:g}" if isinstance(at, float) else f"{at}" for end, at in given.items()}
-    if "least" in said and "most" in said:
-        return f" from {said['least']} to {said['most']}"
-    return " and".join(f" {_ENDS[end][2]} {at}" for end, at in said.items())
+    bounds = {end: f"{at:g}" if isinstance(at, float) else f"{at}" for end, at in given.items()}
+    if "least" in bounds and "most" in bounds:
+        return f" from {bounds['least']} to {bounds['most']}"
+    return " and".join(f" {_ENDS[end][2]} {at}" for end, at in bounds.items())
 
 
 def check_integer(value: Any, name: str, **ends: int | None) -> int:

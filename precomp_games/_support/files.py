@@ -154,10 +154,10 @@ def read_json(path: str | os.PathLike[str], most: int | None = None) -> dict[str
     try:
         if most is not None and len(raw) > most:
             raise ValueError(f"more than {most} bytes")
-        told = json.loads(raw.decode("utf-8"))
-        if not isinstance(told, dict):
-            raise ValueError(f"no JSON object, but {shown(told)}")
-        inner: list[Any] = [told]
+        found = json.loads(raw.decode("utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError(f"no JSON object, but {shown(found)}")
+        inner: list[Any] = [found]
         for _ in range(_DEEPEST):
             parts = [each.values() if isinstance(each, dict) else each for each in inner]
             inner = [each for part in parts for each in part if isinstance(each, dict | list)]
@@ -165,7 +165,7 @@ def read_json(path: str | os.PathLike[str], most: int | None = None) -> dict[str
             raise ValueError(f"more than {_DEEPEST} lists and objects in each other")
     except (ValueError, RecursionError) as error:
         raise ValueError(one_line(repr(error))) from None
-    return told
+    return found
 
 
 def write_archive(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:

@@ -144,9 +144,9 @@ class _Guard(importlib.abc.MetaPathFinder):
                 self._check(fullname.partition(".")[0], size)
 
     def _check(self, package: str, size: int) -> None:
-        said = (os.environ.get(f"{who}_NUM_THREADS", "") for who in ("OPENBLAS", "GOTO", "OMP"))
+        limits = (os.environ.get(f"{who}_NUM_THREADS", "") for who in ("OPENBLAS", "GOTO", "OMP"))
         cores = len(os.sched_getaffinity(0))
-        threads = min(cores, next((int(text) for text in said if text.isdecimal() and int(text)), cores))
+        threads = min(cores, next((int(text) for text in limits if text.isdecimal() and int(text)), cores))
         with contextlib.ExitStack() as mapped:
             try:
                 for _ in range(threads + 1):

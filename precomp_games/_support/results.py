@@ -33,13 +33,13 @@ class Shown:
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # dataclasses keep what stands in a class
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{name}={text}" for name, text in self._told())
+        parts = ", ".join(f"{name}={text}" for name, text in self._lines())
         if len(parts) > _LONGEST:
             parts = f"{parts[:_LONGEST].rpartition(', ')[0]}, ..."
         return f"{type(self).__name__}({parts})"
 
     def _repr_html_(self) -> str:
-        return html_table([type(self).__name__, ""], self._told())
+        return html_table([type(self).__name__, ""], self._lines())
 
     def _facts(self) -> dict[str, Any]:
         """Return the {field: value} pairs shown in the repr; without fields, the constructor's arguments."""
@@ -50,7 +50,7 @@ class Shown:
         found = [(each, kept.get(each.name, kept.get(f"_{each.name}"))) for each in given]
         return {each.name: value for each, value in found if not _is_left_out(value, each.default)}
 
-    def _told(self) -> list[tuple[str, str]]:
+    def _lines(self) -> list[tuple[str, str]]:
         facts = self._facts()
         least = _ROUNDING * max(map(_size, facts.values()), default=0.0)
         return [(name, _brief(value, least)) for name, value in facts.items()]
@@ -148,8 +148,8 @@ def as_json(value: Any) -> Any:
         value = sorted(value, key=str)
     if isinstance(value, tuple | list):
         return [as_json(each) for each in value]
-    told = isinstance(value, Shown | type) or hasattr(value, "uci")  # moves are texts
-    if dataclasses.is_dataclass(value) and not told:
+    is_line = isinstance(value, Shown | type) or hasattr(value, "uci")  # moves are texts
+    if dataclasses.is_dataclass(value) and not is_line:
         return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return repr(value) if isinstance(value, Shown) else _text(value)
 

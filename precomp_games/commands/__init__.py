@@ -63,9 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("error: interrupted", file=sys.stderr)
         return 130
     except (ImportError, MemoryError, OSError, RuntimeError, SystemError) as error:
-        if not (told := of_address_space(error)):
+        if not (message := of_address_space(error)):
             raise
-        print(f"error: {told}", file=sys.stderr)
+        print(f"error: {message}", file=sys.stderr)
         return 1
     status: int = app.run_command(command, [f"{program} {name}", *rest])
     return status

@@ -71,8 +71,8 @@ def run_command(command: Any, argv: Sequence[str] | None = None) -> int:
             return _failed(f"{one_line(str(error))} (see --help)")
         except RecursionError:  # absl looks for flags of similar names
             name = max((word.partition("=")[0] for word in line), key=len)
-            told = f"got {name[:_LONGEST_FLAG]}... of {len(name)} characters (see --help)"
-            return _failed(f"expected a flag, {told}")
+            got = f"got {name[:_LONGEST_FLAG]}... of {len(name)} characters (see --help)"
+            return _failed(f"expected a flag, {got}")
         if given["help"].value:
             named = "".join(f" [{flag.upper()}]" for flag in words)
             print(f"usage: {line[0]}{named} [--flags]\n\n{command.__doc__}\nflags:")
@@ -315,8 +315,8 @@ class _Bar(tqdm):
 
     @property
     def format_dict(self) -> dict[str, Any]:
-        told: dict[str, Any] = super().format_dict
-        return told | {"prefix": f"{told['prefix'].removesuffix(': ')}{_time_left()}"}
+        fields: dict[str, Any] = super().format_dict
+        return fields | {"prefix": f"{fields['prefix'].removesuffix(': ')}{_time_left()}"}
 
 
 def _time_left() -> str:

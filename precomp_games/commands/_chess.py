@@ -67,8 +67,8 @@ def open_engines(
                 ) from None
             stored = StoredEngine(store)
             if plays:
-                told = "expected an engine to play games, got stored searches alone"
-                raise pool.EngineError(told) from None
+                message = "expected an engine to play games, got stored searches alone"
+                raise pool.EngineError(message) from None
             print(
                 f"No engine found: using the stored searches of {stored.engine_id} in {shipped}. "
                 "To search other positions, install Stockfish (Debian: apt-get install stockfish) or "
@@ -129,8 +129,8 @@ def _refuse_troubles(
     if refused:
         command, first = refused[0]
         more = f"; {len(refused) - 1} more stand above" if len(refused) > 1 else ""
-        told = f"engines that do what flags ask for, got {command}, which {first}{more}"
-        raise pool.EngineError(f"expected {told}")
+        expected = f"engines that do what flags ask for, got {command}, which {first}{more}"
+        raise pool.EngineError(f"expected {expected}")
 
 
 def _warn_of_other_results(given: flags.FlagValues) -> None:
@@ -272,19 +272,19 @@ def check_alone(given: flags.FlagValues) -> None:
         raise ValueError(f"--from: expected none beside --book ({both}), got {given['from'].value[0]!r}")
 
 
-def as_said(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
+def as_given(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
     """Return a folder's settings; the files and engines that they name are opened only if flags repeat them.
 
     Raises:
       ValueError: a flag differs, and the folder has no copy of the file or engine that is named.
     """
     for flag, named in settings.touches.items():
-        said = getattr(settings, flag)
-        if not given[flag].present or given[flag].value != said:
+        value = getattr(settings, flag)
+        if not given[flag].present or given[flag].value != value:
             if settings.files is not None:
                 return settings  # the folder's own copy is played
             raise ValueError(
-                f"--{flag}: expected {pasteable(said)} as in the folder, since {named} is opened or run "
+                f"--{flag}: expected {pasteable(value)} as in the folder, since {named} is opened or run "
                 f"where you say so, and not a file, got {given[flag].value!r}"
             )
     return dataclasses.replace(settings, trusted=True)
@@ -301,8 +301,8 @@ def sizes_of(folder: pathlib.Path, made: Preparation) -> list[tuple[int, float]]
         with path.open(encoding="utf-8", newline="") as file:
             return [(int(row["positions"]), float(row["utility"])) for row in csv.DictReader(file)]
     except (KeyError, TypeError, ValueError, csv.Error) as error:
-        told = one_line(repr(error))
-        raise ValueError(f"expected a table of precomp-games prepare, got {str(path)!r} ({told})") from None
+        reason = one_line(repr(error))
+        raise ValueError(f"expected a table of precomp-games prepare, got {str(path)!r} ({reason})") from None
 
 
 def write_shown(
@@ -310,8 +310,8 @@ def write_shown(
 ) -> None:
     """Write a preparation's page, with matches by name, and exports, where flags ask for them."""
     if given.report or given.export:
-        told, sizes = report_matches(made, matches), sizes_of(folder, made)
-        write_books(given, folder, [BookPage(made, matches=told, sizes=sizes, **more)])
+        played, sizes = report_matches(made, matches), sizes_of(folder, made)
+        write_books(given, folder, [BookPage(made, matches=played, sizes=sizes, **more)])
 
 
 def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[BookPage]) -> None:
@@ -326,9 +326,13 @@ def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[B
         names = write_exports(folder, books, given.export, title, given.min_share)
         print(f"For study: {', '.join(f'{folder}/{name}' for name in names)}")
         whole = [(BookSentences(each.made), each.made.book.positions) for each in books]
-        rare = [said.is_rare(one.history, given.min_share) for said, positions in whole for one in positions]
+        rare = [
+            sentences.is_rare(one.history, given.min_share)
+            for sentences, positions in whole
+            for one in positions
+        ]
         if sum(rare) and set(given.export) - {"csv"}:
-            told = f"{sum(rare)} of {len(rare)} positions, behind replies below {given.min_share:.3g}"
-            print(f"Left out there: {told}; --min_share=0 has them.")
+            left_out = f"{sum(rare)} of {len(rare)} positions, behind replies below {given.min_share:.3g}"
+            print(f"Left out there: {left_out}; --min_share=0 has them.")
         if "anki" in given.export:
             print('In Anki, import cards with "Update notes: Always": so it takes over what has changed.')

@@ -54,11 +54,11 @@ def define_flags(own: flags.FlagValues, *kinds: type, without: Collection[str] =
       defaults: other defaults of flags, by name.
     """
     for kind in kinds:
-        hints, told = typing.get_type_hints(kind, include_extras=True), _descriptions(kind)
+        hints, descriptions = typing.get_type_hints(kind, include_extras=True), _descriptions(kind)
         for field in dataclasses.fields(kind):
             if field.name not in without:
                 bounded = kind is not PreparationSettings
-                _define(own, field, hints[field.name], told.get(field.name, ""), bounded)
+                _define(own, field, hints[field.name], descriptions.get(field.name, ""), bounded)
     for name, value in defaults.items():
         own.set_default(name, value)
 
@@ -70,7 +70,7 @@ def _descriptions(kind: type) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in found}
 
 
-def _define(own: flags.FlagValues, field: Any, hint: Any, told: str, bounded: bool) -> None:
+def _define(own: flags.FlagValues, field: Any, hint: Any, text: str, bounded: bool) -> None:
     name, default = _names(field)[0], field.default
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     kinds = [each for each in typing.get_args(hint) if each is not types.NoneType] if union else [hint]
@@ -84,21 +84,21 @@ def _define(own: flags.FlagValues, field: Any, hint: Any, told: str, bounded: bo
     how: dict[str, Any] = {"flag_values": own}
     if kind is SearchLimit:
         most = {"lower_bound": 1, "upper_bound": MAX_LIMIT, **how}
-        flags.DEFINE_integer(name, None if default is None else default.nodes, f"{told} In nodes.", **most)
+        flags.DEFINE_integer(name, None if default is None else default.nodes, f"{text} In nodes.", **most)
         for other in _names(field)[1:]:
-            told = f"{told} In milliseconds, in place of nodes (not reproducible)."
-            flags.DEFINE_integer(other, None, told, **most)
+            text = f"{text} In milliseconds, in place of nodes (not reproducible)."
+            flags.DEFINE_integer(other, None, text, **most)
     elif words:
-        flags.DEFINE_enum(name, default, list(words), told, **how)
+        flags.DEFINE_enum(name, default, list(words), text, **how)
     elif Repeated.__metadata__[0] in marks:  # type: ignore[attr-defined]
-        flags.DEFINE_multi_string(name, default, told, **how)
+        flags.DEFINE_multi_string(name, default, text, **how)
     elif len(kinds) > 1 or typing.get_origin(kind) is collections.abc.Sequence:
         several = [f"{default:g}"] if isinstance(default, float) else default and list(default)
-        flags.DEFINE_list(name, several, told, **how)
+        flags.DEFINE_list(name, several, text, **how)
     else:
         by_kind: dict[Any, Callable[..., Any]] = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer}
         by_kind |= {float: flags.DEFINE_float, str: flags.DEFINE_string}
-        by_kind[kind](name, default, told, **bounds, **how)
+        by_kind[kind](name, default, text, **bounds, **how)
 
 
 def _names(field: Any) -> list[str]:
@@ -262,12 +262,14 @@ def settings_of(
     """
     if evaluated and given.evaluation == "rollouts":
         raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")
-    return PreparationSettings(player=player, trusted=True, **said_in(given, but=other), **other)
+    return PreparationSettings(player=player, trusted=True, **settings_in(given, but=other), **other)
 
 
-def said_in(given: flags.FlagValues, *, present: bool = False, but: Collection[str] = ()) -> dict[str, Any]:
+def settings_in(
+    given: flags.FlagValues, *, present: bool = False, but: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the fields of settings that flags set; with `present` those on the command line."""
-    said = {}
+    settings = {}
     for field in dataclasses.fields(PreparationSettings):
         names = _names(field)
         if field.name in _NO_FLAGS or field.name in but:  # another flag may have its name
@@ -275,11 +277,11 @@ def said_in(given: flags.FlagValues, *, present: bool = False, but: Collection[s
         if names[0] in given and (not present or any(given[name].present for name in names)):
             value = _value(given, names)
             if value is not None:
-                said[field.name] = value
-    if (weights := said.get("opponent_weights")) and len(weights) != len(given.r):
-        told = f"{len(given.r)} numbers, one for each --r, got {','.join(given.r_weights)!r}"
-        raise ValueError(f"--r_weights: expected {told}")
-    return {"opponent_weights": ()} | said if "opponent_temperature_cp" in said else said
+                settings[field.name] = value
+    if (weights := settings.get("opponent_weights")) and len(weights) != len(given.r):
+        expected = f"{len(given.r)} numbers, one for each --r, got {','.join(given.r_weights)!r}"
+        raise ValueError(f"--r_weights: expected {expected}")
+    return {"opponent_weights": ()} | settings if "opponent_temperature_cp" in settings else settings
 
 
 def _value(given: flags.FlagValues, names: Sequence[str]) -> Any:

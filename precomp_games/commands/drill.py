@@ -151,7 +151,7 @@ def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
 
 def _questions(drill: Drill, made: Preparation | None, given: flags.FlagValues) -> tuple[int, int]:
     """Ask questions; return how many answers were right, and how many there were."""
-    right, asked, said = 0, 0, None if made is None else BookSentences(made)
+    right, asked, sentences = 0, 0, None if made is None else BookSentences(made)
     line: tuple[DrillCard, BookPosition] | None = None  # the continuation of the last line
     waiting: list[tuple[DrillCard, BookPosition]] = []  # rest of a line that is asked from its first move
     while asked < given.questions:
@@ -175,8 +175,9 @@ def _questions(drill: Drill, made: Preparation | None, given: flags.FlagValues) 
         asked, right = asked + 1, right + correct
         played = " or ".join(board.san(each) for each in card.moves)
         why = ""
-        if said is not None:
-            why = f" {_why(board, card, position, move)} {said.of_position(position, whole=False)}".rstrip()
+        if sentences is not None:
+            about = sentences.of_position(position, whole=False)
+            why = f" {_why(board, card, position, move)} {about}".rstrip()
         print(f"{'Right' if correct else 'No'}: {played}.{why}")
         if move is not None and made is not None and not correct:
             print(_searched(board, (card.moves[0], move), made, given.store), end="")
@@ -208,15 +209,15 @@ def _searched(board: chess.Board, moves: Sequence[chess.Move], made: Preparation
     with contextlib.suppress(EngineError, ValueError), EvaluationStore(stored, read_only=True) as store:
         for key in asked:
             found = store.get_many(*key, [board.epd(), then.epd()])
-            told = []
+            parts = []
             if (here := found.get(board.epd())) is not None:
                 scores = {line.move: pawns_text(pov_score(line, board.turn)) for line in here.lines}
-                told += [f"{board.san(move)} {scores[move.uci()]}" for move in moves if move.uci() in scores]
+                parts += [f"{board.san(move)} {scores[move.uci()]}" for move in moves if move.uci() in scores]
             if (after := found.get(then.epd())) is not None:
                 reply, score = then.parse_uci(after.lines[0].move), pov_score(after.lines[0], then.turn)
-                told.append(f"{board.san(moves[-1])} is answered by {then.san(reply)}, {pawns_text(score)}")
-            if told:
-                return f"{key[0]}, in pawns for White: {'; '.join(told)}.\n"
+                parts.append(f"{board.san(moves[-1])} is answered by {then.san(reply)}, {pawns_text(score)}")
+            if parts:
+                return f"{key[0]}, in pawns for White: {'; '.join(parts)}.\n"
     return ""
 
 

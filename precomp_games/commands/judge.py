@@ -126,10 +126,10 @@ def _settings(
     else:
         least = min(before.min_probability, prepare.OF_TREES["min_probability"])
         judged = {"distrust": 0.0, "price": "infosets", "min_probability": least}
-        said = _flags.said_in(given, present=True) | judged
+        changes = _flags.settings_in(given, present=True) | judged
         if given.opponent:
-            said["calibration"] = calibration
-        settings = _chess.as_said(given, dataclasses.replace(before, **said))
+            changes["calibration"] = calibration
+        settings = _chess.as_given(given, dataclasses.replace(before, **changes))
         if settings.evaluation == "rollouts":
             raise ValueError("--evaluation: expected another one than that of --from, got 'rollouts'")
     lines = given.menu
@@ -201,14 +201,14 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[s
     if not rows:
         return
 
-    def told(key: str, value: Any) -> Any:
+    def cell(key: str, value: Any) -> Any:
         if not isinstance(value, float):
             return value
         return percent(value) if key in _SHARES else points(value)
 
     more = f" ({most} of {len(rows)})" if len(rows) > most else ""
     print(f"\n{title}{more}:")
-    shown = [[*(told(key, row[key]) for key in columns), _files.end_of(row["after"])] for row in rows[:most]]
+    shown = [[*(cell(key, row[key]) for key in columns), _files.end_of(row["after"])] for row in rows[:most]]
     _files.print_table(shown, [*columns.values(), "after"])
 
 
@@ -281,7 +281,7 @@ def run(given: flags.FlagValues) -> None:
         needed = engines.start_record()
         opponent = OpponentWords(settings, engines.ids[1])
         print(
-            f"{chess.COLOR_NAMES[book.side].capitalize()}'s book against {opponent.told}, judged by "
+            f"{chess.COLOR_NAMES[book.side].capitalize()}'s book against {opponent.description}, judged by "
             f"{engines.ids[0]} ({settings.analyst_limit}).\n{'Book':<20}{book.report}"
         )
         _chess.print_model(settings, engines)

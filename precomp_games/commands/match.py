@@ -96,7 +96,7 @@ def _own_book(given: flags.FlagValues) -> tuple[Repertoire, PreparationSettings]
     if given["from"].value:
         made = _chess.earlier_run(given).made
         given["side"].value = made.side
-        settings = _chess.as_said(given, made.settings)
+        settings = _chess.as_given(given, made.settings)
         return _chess.own_book(given, settings.fen), settings
     if not given.opponent:
         raise ValueError("--opponent: expected whom to play with --book and no --from, got none")
@@ -199,7 +199,7 @@ def run(given: flags.FlagValues) -> None:
     _tested(given, [0.5])  # a wrong one is an error before any work
     known = _own_book(given) if given.book else None
     read = [
-        dataclasses.replace(made, settings=_chess.as_said(given, made.settings))
+        dataclasses.replace(made, settings=_chess.as_given(given, made.settings))
         for _, made in (() if known else _chess.earlier_runs(given))
     ]
     folder = _app.output_folder(given.output_dir)
@@ -236,11 +236,11 @@ def _introduce(given: flags.FlagValues, made: Preparation, engines: Engines) -> 
     against = _against(given, made.settings)
     print(
         f"{made.side.capitalize()}'s book of {len(made.book)} positions, {given.games} games against "
-        f"{OpponentWords(against, engines.ids[1]).told}."
+        f"{OpponentWords(against, engines.ids[1]).description}."
     )
     _chess.print_games(against, engines)
     if against != made.settings:
-        modelled = OpponentWords(made.settings, made.engines[1]).told
+        modelled = OpponentWords(made.settings, made.engines[1]).description
         print(f"The book was made against another opponent ({modelled}, top_k = {made.settings.top_k}).")
     if made.engines != engines.ids:
         print(f"The book was made by {made.engines[0]} against {made.engines[1]}.")
@@ -313,10 +313,15 @@ def scored(name: str, result: match.MatchResult, promised: float | None) -> dict
 def _row(made: Preparation, played: Played) -> Any:
     """Return a match for programs; None is no number."""
     name, result, promised, exits = played
-    told = MatchStatistics.of_scores(result.scores)
+    statistics = MatchStatistics.of_scores(result.scores)
     row = {"side": made.side} | scored(name, result, promised)
-    row |= {"wins": told.wins, "draws": told.draws, "losses": told.losses, "elo": told.elo}
-    row |= dict(zip(("elo_low", "elo_high"), told.elo_interval, strict=True))
+    row |= {
+        "wins": statistics.wins,
+        "draws": statistics.draws,
+        "losses": statistics.losses,
+        "elo": statistics.elo,
+    }
+    row |= dict(zip(("elo_low", "elo_high"), statistics.elo_interval, strict=True))
     row["ended_in_book"] = result.inside
     row["exits"] = [
         {
@@ -358,7 +363,7 @@ def _plot(
             if made is panels[-1][0]:
                 panel.set_xlabel("points in 100 games (in brackets: positions in the book)")
             against = _against(given, made.settings)
-            opponent = textwrap.shorten(OpponentWords(against, made.engines[1]).told, 120)
+            opponent = textwrap.shorten(OpponentWords(against, made.engines[1]).description, 120)
             games = max(len(each.result.games) for each in played)
             title = f"{made.side.capitalize()}, {games} games against {opponent}"
             panel.set_title(textwrap.fill(title, 80))

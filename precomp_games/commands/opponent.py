@@ -169,7 +169,7 @@ def run(given: flags.FlagValues) -> None:
             distrusts=robust and not given["distrust"].present,
             least=given.least_games or (_LEAST if behind == HUMAN else 1),
         )
-        print(_told_model(against))
+        print(_model_lines(against))
         if against.engines is not None and given.behind is None and not networks_named():
             print(f"{'Missing':<20}{_MISSING}: {WHERE}")
         made: list[Preparation] = []
@@ -183,11 +183,11 @@ def run(given: flags.FlagValues) -> None:
                 _write_page(given, against, made, folder)
             raise
         searches = f"{len(needed)} needed, {engines.searches} of them new"
-        told = _write_page(given, against, made, folder)
+        expected = _write_page(given, against, made, folder)
         if given.export and "anki" not in given.export and not given["export"].present:
             print("No cards for Anki: pip install 'precomp-games[study]' for them.")
         print(f"Books: {', '.join(f'{folder}/{one.side}' for one in made)} ({searches} searches)")
-        print("\nWhat to expect\n" + "\n".join(told))
+        print("\nWhat to expect\n" + "\n".join(expected))
 
 
 def _kept_files(given: flags.FlagValues, sides: list[str]) -> dict[str, Sequence[str]]:
@@ -232,13 +232,13 @@ def _write_page(
 ) -> list[str]:
     """Write the page and the exports of the books so far; return what to expect."""
     with limited(None):
-        told = expectations(against, made)
+        sentences = expectations(against, made)
         pages = [
-            BookPage(one, expect=" ".join(told), sizes=_chess.sizes_of(folder / one.side, one))
+            BookPage(one, expect=" ".join(sentences), sizes=_chess.sizes_of(folder / one.side, one))
             for one in made
         ]
         _chess.write_books(given, folder, pages)
-    return told
+    return sentences
 
 
 # -- whose games -------------------------------------------------------------------------------------------
@@ -260,49 +260,49 @@ def folder_name(name: str) -> str:
     return words[:_LONGEST_NAME].strip("_") or "opponent"
 
 
-def _told_model(against: ModelledPerson) -> str:
+def _model_lines(against: ModelledPerson) -> str:
     """Return lines about the games that were read, the prior behind them, and how well the model predicts."""
     person, model = against.person, against.model
     years = person.years
     half = model.weights.half_life
     age = f"half as much after {half:.1f} years" if math.isfinite(half) else "all alike"
-    told = {"Games": f"{model.report}" + (f"; {years.min()} to {years.max()}" if len(years) else "")}
-    told["Counted"] = f"{age}; what stands behind them is worth {model.alpha:.2g} games in a position"
+    lines = {"Games": f"{model.report}" + (f"; {years.min()} to {years.max()}" if len(years) else "")}
+    lines["Counted"] = f"{age}; what stands behind them is worth {model.alpha:.2g} games in a position"
     if against.looked_at < person.table.num_games:
-        told["Fitted to"] = (
+        lines["Fitted to"] = (
             f"{against.looked_at} of {counted(person.table.num_games, 'game')}, drawn with --seed"
             f"{'' if against.engines is None else ', as there was time for by --minutes'}; all of them count"
         )
     if isinstance(model.prior, GamesPolicy):
-        told["Others"] = str(model.prior)
+        lines["Others"] = str(model.prior)
     if against.engines is not None:
-        told["Engines behind"] = str(against.engines)
+        lines["Engines behind"] = str(against.engines)
     elif against.behind.startswith(HUMAN):
         rating = person.rating or 1500.0
         low, high = network_ratings() if networks_named() else (math.nan, math.nan)
         near = f", of whom the nearest are rated {min(max(rating, low), high):.0f}"
         near = near if rating < low or rating > high else ""
-        told["Behind them"] = f"people rated {rating:.0f}, by networks of people's moves{near}"
+        lines["Behind them"] = f"people rated {rating:.0f}, by networks of people's moves{near}"
         if against.settings.evaluation == "people":
             low, high = load_people(against.settings.calibration or None).ratings
             if not low <= rating <= high:
-                told["Beyond"] = f"values are of games at {low:.0f} to {high:.0f}; beyond, of the nearest"
+                lines["Beyond"] = f"values are of games at {low:.0f} to {high:.0f}; beyond, of the nearest"
     first = f"{against.first:.0f}"
     if not len(years):
-        told["Prediction"] = "unknown: no game has a date, so all count alike"
+        lines["Prediction"] = "unknown: no game has a date, so all count alike"
     elif against.bits is None:
         missing = f"moves from {first} on" if (years < against.first).any() else f"games before {first}"
-        told["Prediction"] = f"unknown: no {missing}, to compare with the others"
+        lines["Prediction"] = f"unknown: no {missing}, to compare with the others"
     else:
         bits, error, moves = against.bits
         sure = f"{100.0 * 2.0**-bits:.0f} chances in 100"
-        told["Prediction"] = (
+        lines["Prediction"] = (
             f"{bits:.2f} +- {error:.2f} bits a move from {first} on ({counted(moves, 'move')}), as if each "
             f"had been given {sure}, by the months before each and a fit to the years before"
         )
     if against.distrust is not None:
-        told["Distrust"] = str(against.distrust)
-    return "\n".join(f"{name:<20}{text}" for name, text in told.items())
+        lines["Distrust"] = str(against.distrust)
+    return "\n".join(f"{name:<20}{text}" for name, text in lines.items())
 
 
 # -- a book ------------------------------------------------------------------------------------------------
@@ -394,8 +394,8 @@ def _print_book(made: Preparation, rows: Sequence[dict[str, Any]], extra: str) -
         f"{points(made.utility)} in place of {points(made.unprepared)}{extra}"
     )
     if (worst := _at_worst(made)) is not None:
-        told = "where the person is as far from the model as --distrust says"
-        print(f"{'At worst':<20}{more_points(worst)}: {told}")
+        condition = "where the person is as far from the model as --distrust says"
+        print(f"{'At worst':<20}{more_points(worst)}: {condition}")
     if not rows:
         print("No position is worth learning at this penalty; lower --penalty to learn more.")
         return
@@ -478,11 +478,11 @@ def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[s
 
 def _by_color(
     books: Sequence[Preparation],
-    told: Callable[[Preparation], str],
+    describe: Callable[[Preparation], str],
     more: Callable[[Preparation], str] = lambda each: "",
 ) -> str:
     """Join the texts of one or two books, each with its color."""
-    return " and ".join(f"{told(each)} with {each.side.capitalize()}{more(each)}" for each in books)
+    return " and ".join(f"{describe(each)} with {each.side.capitalize()}{more(each)}" for each in books)
 
 
 def _first_moves(against: ModelledPerson, made: Preparation) -> str:
@@ -499,9 +499,9 @@ def _first_moves(against: ModelledPerson, made: Preparation) -> str:
         begins = f"after {made.book.start.variation_san([own])} expect"
         state, moves = state.child(action_of(own)), (own,)
     row = against.model.action_probabilities(state)
-    told = []
+    parts = []
     for action in sorted(row, key=lambda action: (-row[action], action))[:_SHOWN]:
         found = made.games.get((*moves, move_of(action)))
         seen = OpponentWords(made.settings, made.engines[1]).seen(found)
-        told.append(f"{state.board.san(move_of(action))} in {100.0 * row[action]:.0f} of 100 games ({seen})")
-    return f"{begins} {' or '.join(told)}"
+        parts.append(f"{state.board.san(move_of(action))} in {100.0 * row[action]:.0f} of 100 games ({seen})")
+    return f"{begins} {' or '.join(parts)}"

@@ -99,15 +99,15 @@ def of_people(spec: str) -> dict[str, Any]:
     if "human" not in policies_in(spec):
         return {}
     rating = parsed_spec(spec).get("rating", 1500.0)
-    told = {"evaluation": "people", "calibration": "", "min_probability": OF_TREES["min_probability"]}
-    return told | ({"rating": float(rating)} if isinstance(rating, int | float) else {})
+    changed = {"evaluation": "people", "calibration": "", "min_probability": OF_TREES["min_probability"]}
+    return changed | ({"rating": float(rating)} if isinstance(rating, int | float) else {})
 
 
 def suit_people(given: flags.FlagValues, defaults: Mapping[str, Any] = OF_PEOPLE) -> None:
     """Set the flags' defaults against people of a rating."""
-    if not (told := of_people(given.opponent or "")):
+    if not (changed := of_people(given.opponent or "")):
         return
-    defaults = {name: told[name] for name in ("rating",) if name in told} | dict(defaults)
+    defaults = {name: changed[name] for name in ("rating",) if name in changed} | dict(defaults)
     if given.evaluation != "people" and given["evaluation"].present:
         defaults = {name: value for name, value in defaults.items() if name == "min_probability"}
     set_defaults(given, defaults)
@@ -215,8 +215,8 @@ def prepared(
     except KeyboardInterrupt:
         if not written:
             raise
-        told = f"the best book so far is in {folder}, {counted(len(written), 'position')}"
-        raise KeyboardInterrupt(told) from None
+        message = f"the best book so far is in {folder}, {counted(len(written), 'position')}"
+        raise KeyboardInterrupt(message) from None
     if not chooses and made.settings.penalty > settings.penalty:
         at = f"at --penalty={made.settings.penalty:g}, not yet {settings.penalty:g}"
         by = "by Ctrl-C" if given.minutes is None else f"by --minutes={given.minutes:g}"
@@ -290,7 +290,7 @@ def run(given: flags.FlagValues) -> None:
             costs = f"at most {given.plan[-1] if given.plan else given.budget} positions are learnt."
         print(
             f"{given.side.capitalize()} prepares with {engines.ids[0]} ({settings.analyst_limit}) against "
-            f"{OpponentWords(settings, engines.ids[1]).told}; {costs}"
+            f"{OpponentWords(settings, engines.ids[1]).description}; {costs}"
         )
         needed = engines.start_record()
         _chess.print_games(settings, engines)
@@ -444,8 +444,8 @@ def print_additions(made: Preparation) -> None:
 
 def print_exits(made: Preparation) -> None:
     """Print how long games stay in the book, and the traps that bring most."""
-    if told := coverage_words(made.coverage):
-        print(f"{'Coverage':<20}{told}")
+    if words := coverage_words(made.coverage):
+        print(f"{'Coverage':<20}{words}")
     for name, trap in zip(("Traps", "", ""), made.traps, strict=False):
         print(f"{name:<20}{trap.text(made.book.start)}")
 

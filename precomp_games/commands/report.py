@@ -85,8 +85,8 @@ def _write_own(given: flags.FlagValues) -> None:
     _chess.check_alone(given)
     for name in given.export:
         if name != "lichess":
-            told = "precomp-games judge --book --export makes the others"
-            raise ValueError(f"--export: expected lichess with --book ({told}), got {name!r}")
+            others = "precomp-games judge --book --export makes the others"
+            raise ValueError(f"--export: expected lichess with --book ({others}), got {name!r}")
     book = _chess.own_book(given)
     print(f"{'Book':<20}{book.report}")
     files = [path for path in given.book if not path.lower().endswith(".bin")]
@@ -102,9 +102,9 @@ def _read_match(folder: str) -> list[dict[str, Any]]:
     try:
         return list(read_json(path)["matches"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        told = " ".join(repr(error).split())[:300]
+        reason = " ".join(repr(error).split())[:300]
         raise ValueError(
-            f"--match_dir: expected an output folder of `precomp-games match`, got {folder!r} ({told})"
+            f"--match_dir: expected an output folder of `precomp-games match`, got {folder!r} ({reason})"
         ) from None
 
 

@@ -64,7 +64,7 @@ def run(given: flags.FlagValues) -> None:
         print(
             f"{'Games':<20}{len(games)} with the book's side, of {read}\n"
             f"{'Book':<20}{book.report}\n"
-            f"{'Opponent before':<20}{OpponentWords(settings, engines.ids[1]).told}"
+            f"{'Opponent before':<20}{OpponentWords(settings, engines.ids[1]).description}"
         )
         _chess.print_model(settings, engines)
         review = review_games(book, games, settings, engines.policies(settings), given.prior_games)

@@ -96,8 +96,8 @@ def run(given: flags.FlagValues) -> None:
     found = scout(games, chosen, least=given.least, known=given.known, recent=given.last)
     if not found.games:
         taken = scout_page.taken_words(found)
-        told = f"{found.read}; left out: {taken}" if taken else found.read
-        raise ValueError(f"expected games of {player!r} that fit all filters, got none ({told})")
+        summary = f"{found.read}; left out: {taken}" if taken else found.read
+        raise ValueError(f"expected games of {player!r} that fit all filters, got none ({summary})")
     _print_scouting(found, given.rows)
     if folder is not None:
         write_files(found, folder)

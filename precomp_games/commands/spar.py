@@ -140,10 +140,10 @@ def run(given: flags.FlagValues) -> None:
             f"by {given.play} games and {given.last} at the end; out of book we have {work.own.limit}."
         )
         with part(_ROUNDS):
-            told = work.rounds()
+            rounds = work.rounds()
         with part(0.5):
             made = work.last_book()
-        work.tell(made, told, *work.last(made))
+        work.tell(made, rounds, *work.last(made))
 
 
 def _settings(given: flags.FlagValues) -> PreparationSettings:
@@ -153,8 +153,8 @@ def _settings(given: flags.FlagValues) -> PreparationSettings:
     if given.games is not None and not os.path.isfile(given.games):
         raise ValueError(f"--games: expected a PGN file, got {given.games!r}")
     if given.evaluation != "calibrated" or given.menu < 1:
-        told = f"calibrated, and a --menu of 1 or more, got {given.evaluation} and {given.menu}"
-        raise ValueError(f"--evaluation: expected {told}")
+        expected = f"calibrated, and a --menu of 1 or more, got {given.evaluation} and {given.menu}"
+        raise ValueError(f"--evaluation: expected {expected}")
     settings = _flags.settings_of(given, 0 if given.side == "white" else 1)
     if settings.game().new_initial_state().is_terminal():
         raise ValueError(f"--fen: expected a position in which the game goes on, got {given.fen!r}")
@@ -203,12 +203,12 @@ def _check_conditions(path: pathlib.Path, now: dict[str, Any]) -> None:
         _files.write_json(path, now)
         return
     except ValueError as error:
-        told = f"a new folder, or one of this command, got {str(path)!r} ({error})"
-        raise ValueError(f"--output_dir: expected {told}") from None
+        expected = f"a new folder, or one of this command, got {str(path)!r} ({error})"
+        raise ValueError(f"--output_dir: expected {expected}") from None
     for name, value in now.items():
         if type(before.get(name)) is not type(value) or before[name] != value:
-            told = f"games with {name} {value!r}, got {path.parent} with {shown(before.get(name))}"
-            raise ValueError(f"--output_dir: expected a new folder, or {told}")
+            expected = f"games with {name} {value!r}, got {path.parent} with {shown(before.get(name))}"
+            raise ValueError(f"--output_dir: expected a new folder, or {expected}")
 
 
 class _Round(NamedTuple):
@@ -326,14 +326,14 @@ class Sparring:
     def rounds(self) -> list[_Round]:
         """Play what is left of the games to learn from, round by round."""
         size = self.given.round if self.random else 1
-        told: list[_Round] = []
+        finished: list[_Round] = []
         before: list[Any] | None = None
         games = self.read()
         for number, first in enumerate(range(0, self.given.play, size)):
             last = min(first + size, self.given.play)
             there = len(games.records)
             if there >= last:  # played by an earlier run
-                told.append(self._round(number, games, first, last))
+                finished.append(self._round(number, games, first, last))
                 continue
             if time_is_up():
                 break
@@ -342,7 +342,7 @@ class Sparring:
                 made = self.plan(games)
                 book = made.book
                 what = f"{len(book)} positions, expected {points(made.utility)}"
-                self._tell_changes(games, told[-1:], book)
+                self._tell_changes(games, finished[-1:], book)
             moves = [(position.history, position.moves) for position in book.positions]
             if not self.random and moves == before:
                 print("The book is the same, and nothing is random: the game would be, too.")
@@ -353,19 +353,19 @@ class Sparring:
                 print(f"{len(games.records)} of {self.given.play} games, as there was time for by --minutes.")
             if len(games.records) == there:
                 break
-            told.append(self._round(number, games, first, last))
-            print(f"Round {number:<14}scored {told[-1]} ({what})")
-        return told
+            finished.append(self._round(number, games, first, last))
+            print(f"Round {number:<14}scored {finished[-1]} ({what})")
+        return finished
 
     def _round(self, number: int, games: SparringGames, first: int, last: int) -> _Round:
         scores = {id(record): score for record, score in games.against(self.settings)}
         played = map(id, games.records[first:last])
         return _Round(number, [scores[record] for record in played if record in scores])
 
-    def _tell_changes(self, games: SparringGames, told: Sequence[_Round], book: Book) -> None:
+    def _tell_changes(self, games: SparringGames, rounds: Sequence[_Round], book: Book) -> None:
         """Print which lines of the last round, or of all games, were lost, and what a book plays there."""
         played = games.against(self.settings)
-        played = played[-len(told[-1].scores) :] if told and told[-1].scores else played
+        played = played[-len(rounds[-1].scores) :] if rounds and rounds[-1].scores else played
         lines = [line for line in sparring.played_lines(played, self.settings, book) if line.score < 1.0]
         if lines:
             rows = []
@@ -446,11 +446,11 @@ class Sparring:
         self._tell_files()
 
     def tell(
-        self, made: Preparation, told: Sequence[_Round], scores: Sequence[float], others: Sequence[float]
+        self, made: Preparation, rounds: Sequence[_Round], scores: Sequence[float], others: Sequence[float]
     ) -> None:
         """Print and write the result of the last match beside games without a book, and scores by round."""
-        without = _Round(0, [*(told[0].scores if told else ()), *others])
-        last = _Round(len(told), scores)
+        without = _Round(0, [*(rounds[0].scores if rounds else ()), *others])
+        last = _Round(len(rounds), scores)
         if scores:
             low, high = mean_interval(np.array(scores), 0.0, 1.0)
             beside = f"; without a book {without}" if without.scores else ""
@@ -467,24 +467,24 @@ class Sparring:
             unprepared = without.score if without.scores else made.unprepared
             worth: dict[str, Any] = {"utility": last.score, "unprepared": unprepared, "value": last.score}
             dataclasses.replace(made, search=search, **worth).write(self.folder)
-        rows = [{"round": each.number, "games": len(each.scores), "score": each.score} for each in told]
+        rows = [{"round": each.number, "games": len(each.scores), "score": each.score} for each in rounds]
         if rows:
             _files.write_csv(self.folder / "rounds.csv", rows)
-            self._plot(told, last, without)
+            self._plot(rounds, last, without)
         played = "".join(f", {name}.pgn" for name in _LAST if (self.folder / f"{name}.pgn").is_file())
         self._tell_files((", games.pgn, rounds.csv, rounds.png" if rows else "") + played)
 
     def _tell_files(self, more: str = "") -> None:
         print(f"Written: {self.folder}/book.bin (Polyglot), book.pgn (variations), result.json{more}")
 
-    def _plot(self, told: Sequence[_Round], last: _Round, without: _Round) -> None:
+    def _plot(self, rounds: Sequence[_Round], last: _Round, without: _Round) -> None:
         """Plot the score by round, that of the last match, and that without a book."""
         below = "round, each with a book made from the games of those before"
         beside = "points in 100 games, and their standard error"
         with _files.points_figure(self.folder / "rounds.png", below, beside) as axes:
             matches = [last] if last.scores else []
             for label, style, played in (
-                ("rounds", "o-", told),
+                ("rounds", "o-", rounds),
                 (f"{len(last.scores)} last games", "D", matches),
             ):
                 numbers, values = [each.number for each in played], [each.score for each in played]

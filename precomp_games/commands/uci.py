@@ -117,8 +117,8 @@ def _player(given: flags.FlagValues) -> UciEngine:
         player = _by_spec(given) if spec else EnginePlayer(find_engine(given.engine))
         return UciEngine(player, book, say=_say, seed=given.seed)
     if preparation is None:
-        told = f"--book to be an output folder of precomp-games prepare, got {path!r}"
-        raise ValueError(f"--play=model: expected {told}")
+        expected = f"--book to be an output folder of precomp-games prepare, got {path!r}"
+        raise ValueError(f"--play=model: expected {expected}")
     return _modelled(given, preparation)
 
 

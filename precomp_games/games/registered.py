@@ -26,7 +26,7 @@ class GameKind:
         module: str,
         game: str,
         name: str,
-        told: str,
+        long_name: str,
         defaults: dict[str, Any],
         *,
         chance: bool = True,
@@ -39,7 +39,7 @@ class GameKind:
           module: where its class is.
           game: the class.
           name: its name for `pyspiel.load_game`.
-          told: the name shown to people.
+          long_name: the name shown to people.
           defaults: of its parameters, by name.
           chance: there may be chance nodes, explicit ones.
           hidden: information is imperfect, and utilities add up to 0, not to another constant.
@@ -50,7 +50,7 @@ class GameKind:
         self.defaults = defaults
         self.type = kind(
             short_name=name,
-            long_name=told,
+            long_name=long_name,
             dynamics=kind.Dynamics.SEQUENTIAL,
             chance_mode=kind.ChanceMode.EXPLICIT_STOCHASTIC if chance else kind.ChanceMode.DETERMINISTIC,
             information=information.IMPERFECT_INFORMATION if hidden else information.PERFECT_INFORMATION,

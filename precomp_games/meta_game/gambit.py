@@ -74,17 +74,17 @@ def _written(title: str, root: Any, look: Callable[[Any], _Node]) -> Iterator[st
     chance = ends = 0
     stack = [root]
     while stack:
-        player, told, following = look(stack.pop())
+        player, content, following = look(stack.pop())
         if player == TERMINAL:
             ends += 1
-            yield f't "" {ends} "" {{ {told} }}\n'
+            yield f't "" {ends} "" {{ {content} }}\n'
         elif player == CHANCE:
             chance += 1
-            shares = _exact_probabilities([p for _, p in told])
-            labels = " ".join(f'"{action}" {p}' for (action, _), p in zip(told, shares, strict=True))
+            shares = _exact_probabilities([p for _, p in content])
+            labels = " ".join(f'"{action}" {p}' for (action, _), p in zip(content, shares, strict=True))
             yield f'c "" {chance} "" {{ {labels} }} 0\n'
         else:
-            number, name, labels = told
+            number, name, labels = content
             yield f'p "" {player + 1} {number} "{name}" {{ {labels} }} 0\n'
         stack += reversed(following)
 
@@ -104,8 +104,8 @@ def _nodes_of_game(tree: HistoryTree) -> Callable[[int], _Node]:
             return TERMINAL, f"{_decimal(value)} {_decimal(other)}", ()
         if player == CHANCE:
             part = slice(children.start, children.stop)
-            told = list(zip(tree.action[part].tolist(), tree.sigma[part].tolist(), strict=True))
-            return player, told, children
+            content = list(zip(tree.action[part].tolist(), tree.sigma[part].tolist(), strict=True))
+            return player, content, children
         return player, named(int(tree.infoset[h])), children
 
     return look
@@ -137,8 +137,8 @@ def _nodes_of_meta_game(rules: MetaRules) -> Callable[[MetaPosition], _Node]:
             return player, outcomes, [rules.step(at, action) for action, _ in outcomes]
         infoset, choices = rules.infoset(at), rules.choices(at)
         number = numbers[player].setdefault(infoset, len(numbers[player]) + 1)
-        told = number, efg_name(rules.infoset_view(infoset)), _labels(len(choices))
-        return player, told, [rules.step(at, action) for action in choices]
+        content = number, efg_name(rules.infoset_view(infoset)), _labels(len(choices))
+        return player, content, [rules.step(at, action) for action in choices]
 
     return look
 

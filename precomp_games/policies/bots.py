@@ -54,15 +54,15 @@ class BotRow:
 def _row(bot: Any, state: Any) -> dict[int, float]:
     if _has(bot, "restart_at"):
         bot.restart_at(state)
-    told = bot.provides_policy()
-    if told if _is_compiled(bot) else _has(bot, "step_with_policy"):
+    gives_policy = bot.provides_policy()
+    if gives_policy if _is_compiled(bot) else _has(bot, "step_with_policy"):
         policy, action = bot.step_with_policy(state)
         if (
             not policy and len(legal := state.legal_actions()) == 1
         ):  # as of OpenSpiel's PolicyBot, if that is 0
             action = legal[0]
         return dict(policy) if policy else {int(action): 1.0}
-    return dict(bot.get_policy(state)) if told else {int(bot.step(state)): 1.0}
+    return dict(bot.get_policy(state)) if gives_policy else {int(bot.step(state)): 1.0}
 
 
 def _is_compiled(bot: Any) -> bool:

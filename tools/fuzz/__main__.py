@@ -27,7 +27,7 @@ def fuzz(name: str, inputs: int, seed: int) -> dict[str, Any]:
 
     Returns:
       counts of "accepted" and "refused" inputs and "findings", by what came out and where in our code:
-      {"told": the message or stack, "times": how many did it, "data": the shortest in hexadecimal}.
+      {"message": the message or stack, "times": how many did it, "data": the shortest in hexadecimal}.
     """
     began, findings = time.monotonic(), dict[str, dict[str, Any]]()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as where, tqdm(desc=name, total=inputs) as bar:
@@ -49,9 +49,9 @@ def fuzz(name: str, inputs: int, seed: int) -> dict[str, Any]:
                 data = pathlib.Path(where, "input").read_bytes().hex()
                 with open(notes, "a", encoding="utf-8") as file:
                     file.write(json.dumps([f"{what} {frame}".strip(), stack[-3000:], data]) + "\n")
-    counts = collections.Counter(what for what, told, _ in lines if told is None)
-    for what, told, data in (line for line in lines if line[1] is not None):
-        known = findings.setdefault(what, {"told": told, "times": 0, "data": data})
+    counts = collections.Counter(what for what, message, _ in lines if message is None)
+    for what, message, data in (line for line in lines if line[1] is not None):
+        known = findings.setdefault(what, {"message": message, "times": 0, "data": data})
         known["times"] += 1
         known["data"] = min(known["data"], data, key=len)
     seconds = round(time.monotonic() - began, 1)

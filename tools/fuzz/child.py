@@ -69,8 +69,8 @@ def run(target: Target, folder: pathlib.Path, inputs: int, seed: int) -> None:
             limit = math.ceil(time.process_time()) + SECONDS
             resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
             faulthandler.dump_traceback_later(_WAITING_SECONDS, exit=True)
-            what, told = _outcome(target, data, folder, watch)
-            lines.write(json.dumps([what, told, "" if told is None else data.hex()]) + "\n")
+            what, message = _outcome(target, data, folder, watch)
+            lines.write(json.dumps([what, message, "" if message is None else data.hex()]) + "\n")
             lines.flush()
 
         if not _HAS_ATHERIS:
@@ -112,10 +112,10 @@ def _outcome(target: Target, data: bytes, work: pathlib.Path, watch: _Watch) -> 
         except target.refusals as error:
             found = _of_refusal(error)
         except Exception as error:
-            found = f"{type(error).__name__} {_where(error)}", _told(error)
+            found = f"{type(error).__name__} {_where(error)}", _message(error)
     if found[1] is None and watch.events:
-        kind, what, told = watch.events[0]
-        return f"{kind}: {what}", told
+        kind, what, message = watch.events[0]
+        return f"{kind}: {what}", message
     return found
 
 
@@ -125,7 +125,7 @@ def _of_refusal(error: Exception) -> tuple[str, str | None]:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, MemoryError):
-            return f"memory ran out {_where(cause)}", _told(cause)
+            return f"memory ran out {_where(cause)}", _message(cause)
         cause = cause.__cause__ or cause.__context__
     if len(text.splitlines()) != 1 or not text.strip():
         problem = "an empty message, or one of several lines"
@@ -146,7 +146,7 @@ def _where(error: BaseException) -> str:
     return "in " + " < ".join(f"{pathlib.Path(frame.filename).name}:{frame.name}" for frame in chosen)
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))[-3000:]
 
 
@@ -158,8 +158,8 @@ class _Watch(Audit):
     def __init__(self, work: pathlib.Path, names_files: bool) -> None:
         super().__init__(work)
         self._names_files = names_files
-        threading.excepthook = lambda told: self._add(told.exc_value)
-        sys.unraisablehook = lambda told: self._add(told.exc_value)
+        threading.excepthook = lambda hook: self._add(hook.exc_value)
+        sys.unraisablehook = lambda hook: self._add(hook.exc_value)
 
     def named(self, path: str | bytes | os.PathLike[str]) -> bool:
         """Return whether an input is a user's own words and names the file."""
@@ -167,4 +167,4 @@ class _Watch(Audit):
 
     def _add(self, error: BaseException | None) -> None:
         if self.is_on and error is not None and not isinstance(error, SystemExit):
-            self.events.append(("thread", f"{type(error).__name__} {_where(error)}", _told(error)))
+            self.events.append(("thread", f"{type(error).__name__} {_where(error)}", _message(error)))

@@ -68,8 +68,8 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
     for kind in KINDS:
         mine = [row for row in rows if row["kind"] == kind]
         counts = sum((collections.Counter(row.get("counts", {})) for row in mine), collections.Counter())
-        told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
-        lines.append(f"| {kind} | {len(mine):,} | {told} | {sum('finding' in row for row in mine)} |")
+        kinds = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+        lines.append(f"| {kind} | {len(mine):,} | {kinds} | {sum('finding' in row for row in mine)} |")
     found = (row for row in rows if "finding" in row)
     lines += [f"- Trial {row['trial']}, {row['kind']}, {row['case']}: {row['finding']}" for row in found]
     return "\n".join(lines) + "\n"

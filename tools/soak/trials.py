@@ -119,7 +119,7 @@ class Trial:
         if code not in may:
             raise Finding(f"a run ended with {code}: {ended.stderr[-2000:]}")
         if code and says and not re.match(says, ended.error):
-            raise Finding(f"told as {ended.error}")
+            raise Finding(f"reported as {ended.error}")
         return ended
 
     def check_left(self) -> int:

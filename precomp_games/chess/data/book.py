@@ -499,12 +499,12 @@ def _continuations(node: Node) -> list[tuple[chess.Move, str]]:
             comment += f", played {percent(entry.probability)}"
         if position.others and rank == 0:
             others = sorted(position.others, key=lambda other: other[1])
-            told = [
+            alternatives = [
                 f"{node.board.san(move)} {'+' if loss < 0.0 else '-'}{points(abs(loss))}"
                 for move, loss in others
                 if is_legal(node.board, move)
             ]
-            comment += f"; instead: {', '.join(told)}"
+            comment += f"; instead: {', '.join(alternatives)}"
         comment += _ending(node.children.get(entry.move), "; ")
         flow = position.reach * entry.probability
         shown.append((-flow, rank, entry.move.uci(), entry.move, comment))

@@ -271,7 +271,7 @@ class _Game(GameVisitor):
         self.tokens: list[str] = []
         self.first = chess.WHITE
         self.cut: str | None = None
-        self.told = "*"
+        self.outcome = "*"
         self.rated: bool | None = None
         self._over = self._past = False  # all that is wanted was read; and more follows it
 
@@ -282,8 +282,8 @@ class _Game(GameVisitor):
 
     def visit_header(self, tagname: str, tagvalue: str) -> None:
         super().visit_header(tagname, tagvalue)
-        if tagname == "Event" and (told := _RATED.search(tagvalue)):
-            self.rated = told[1] is not None
+        if tagname == "Event" and (match := _RATED.search(tagvalue)):
+            self.rated = match[1] is not None
 
     def unwanted(self) -> str | None:
         sides = {name_words(self.tags.get(side, "?")) for side in ("White", "Black")}
@@ -342,11 +342,11 @@ class _Game(GameVisitor):
     @staticmethod
     def _read_clock(clocks: dict[int, float], ply: int, comment: str) -> None:
         """Add the clock time that a comment behind a half-move gives, if it does."""
-        if told := _CLOCK.search(comment):
-            clocks[ply] = 3600.0 * int(told[1]) + 60.0 * int(told[2]) + float(told[3])
+        if match := _CLOCK.search(comment):
+            clocks[ply] = 3600.0 * int(match[1]) + 60.0 * int(match[2]) + float(match[3])
 
     def visit_result(self, result: str) -> None:
-        self.told = result
+        self.outcome = result
 
     def handle_error(self, error: Exception) -> None:
         if not self._started:
@@ -365,7 +365,7 @@ class _Game(GameVisitor):
             year=_year(tags),
             ratings=(_rating(tags.get("WhiteElo", "")), _rating(tags.get("BlackElo", ""))),
             speed=_speed(control),
-            result=result_of(tags.get("Result", "")) or self.told,
+            result=result_of(tags.get("Result", "")) or self.outcome,
             keys=tuple(self.keys),
             actions=tuple(self.actions),
             booked=frozenset(self.booked),

@@ -301,8 +301,8 @@ class MoveCounts:
         given = ((keys, np.uint64), (actions, np.uint16), (weights, np.float64))
         plain = all(each.dtype == kind and each.shape == (len(keys),) for each, kind in given)
         if not plain or not (np.isfinite(weights) & (weights > 0.0)).all():
-            told = ", ".join(shown(each) for each, _ in given)
-            raise ArgumentError(f"expected uint64[n], uint16[n] and n positive numbers, got {told}")
+            got = ", ".join(shown(each) for each, _ in given)
+            raise ArgumentError(f"expected uint64[n], uint16[n] and n positive numbers, got {got}")
         self.keys, self.actions, self.weights = _added([(keys, actions, weights)])
 
     def __len__(self) -> int:

@@ -365,7 +365,7 @@ def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
 def _code_page(path: str, start: int) -> str:
     """Return the encoding of a file that is not UTF-8 from `start` on, by its tags or text; cp1252 in doubt.
 
-    Western and Central European names are told apart by letters that are punctuation in the other encoding.
+    Western and Central European names differ in letters that are punctuation in the other encoding.
     """
     import charset_normalizer  # few files need it
 

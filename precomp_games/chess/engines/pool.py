@@ -149,16 +149,16 @@ def engine_troubles(
         flag: the flag that sets them.
         demands: the requirements.
     """
-    told: list[str] = []
+    troubles: list[str] = []
     # An engine that does not start, or dies, is reported when it is started, or asked, in earnest.
     with (
         contextlib.suppress(EngineError, ValueError, chess.engine.EngineError),
         EnginePool(command, workers=1, timeout_seconds=_PATIENCE, retries=0) as pool,
     ):
         for trouble in pool._troubles(options, flag, demands):
-            if trouble not in told:
-                told.append(trouble)
-    return told
+            if trouble not in troubles:
+                troubles.append(trouble)
+    return troubles
 
 
 async def start_engine(
@@ -445,7 +445,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
             except BaseException as err:
                 # Whatever the error, even a cancelled search: this process is in an unknown state.
                 self._slots[place] = None
-                said = engine.last_words()
+                ending = engine.last_words()
                 await engine.kill()
                 if not isinstance(err, _Failure):
                     raise
@@ -456,10 +456,10 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
                         "depth, by --opponent_movetime_ms=50 and --analyst_movetime_ms=50, or uci(depth=4)"
                     ) from err
                 failures += 1
-                problem, what = err, _words(err, "no answer in time") + said
+                problem, what = err, _words(err, "no answer in time") + ending
                 if failures <= self.retries:
-                    told = (what, asked.epd, asked.limit)
-                    _LOGGER.warning("an engine is replaced: it gave %s for %s at %s", *told)
+                    about = (what, asked.epd, asked.limit)
+                    _LOGGER.warning("an engine is replaced: it gave %s for %s at %s", *about)
         times = f", {failures} times running" if failures else ""
         raise EngineError(
             f"expected {question.lines} line(s) for {question.epd!r} at "
@@ -484,7 +484,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         if not self._warned_too_few:
             _LOGGER.warning(
                 "%s is too little for %d lines of %s: there, and wherever else that is so, it is searched on "
-                "until they are known (told once)",
+                "until they are known (this is printed once)",
                 *(question.limit, question.lines, question.epd),
             )
         self._warned_too_few = True

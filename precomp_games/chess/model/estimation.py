@@ -217,14 +217,14 @@ def fit_engines(choices: Mapping[int, Sequence[Choice]], temperatures_cp: Sequen
         temperatures_cp: r that are mixed, in centipawns. Limits times temperatures are at most eight.
     """
     members = [(nodes, r) for nodes in choices for r in temperatures_cp]
-    free = {nodes: [choice for choice in said if choice.legal > 1] for nodes, said in choices.items()}
+    free = {nodes: [choice for choice in made if choice.legal > 1] for nodes, made in choices.items()}
     lengths = {len(each) for each in free.values()}
     if not 1 <= len(members) <= _MOST_ENGINES or len(lengths) != 1 or lengths == {0}:
         raise ArgumentError(
             f"expected choices of the same moves for some limits, and up to {_MOST_ENGINES} engines, got "
             f"{len(members)}, with {', '.join(map(str, sorted(lengths))) or 'no'} choices"
         )
-    each = {nodes: _Likelihood(said) for nodes, said in free.items()}
+    each = {nodes: _Likelihood(made) for nodes, made in free.items()}
     lapse = next(iter(each.values())).lapse
     odds = np.column_stack([*(each[nodes].played(r) for nodes, r in members), lapse])
     kept = np.arange(len(members) + 1)
@@ -237,7 +237,7 @@ def fit_engines(choices: Mapping[int, Sequence[Choice]], temperatures_cp: Sequen
     bits = float(-np.log2(odds[:, kept] @ weights).mean())
     found = dict(zip(kept.tolist(), weights.tolist(), strict=True))
     epsilon = found.pop(len(members))
-    top_k = max(len(choice.scores_cp) for said in free.values() for choice in said)
+    top_k = max(len(choice.scores_cp) for made in free.values() for choice in made)
     return EnginesFit({members[k]: weight for k, weight in found.items()}, epsilon, top_k, bits, len(odds))
 
 

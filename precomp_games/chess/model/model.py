@@ -372,10 +372,10 @@ class ModelFiles:
                 _source(kind, weights, *(arrays[name] for name in each))
                 for (kind, weights), each in zip(header["sources"], names, strict=True)
             )
-            told, fit = header["calibration"], None
-            if told is not None:  # the format distinguishes the kinds of fits
-                of_people = told["format"] == people_values.FORMAT
-                fit = people_values.of_json(told) if of_people else fits.of_json(told)
+            kept, fit = header["calibration"], None
+            if kept is not None:  # the format distinguishes the kinds of fits
+                of_people = kept["format"] == people_values.FORMAT
+                fit = people_values.of_json(kept) if of_people else fits.of_json(kept)
             return cls(dict(header["named"]), dict(header["opponent"]), sources, fit)
         except _PROBLEMS as error:
             raise ArgumentError(
@@ -393,11 +393,11 @@ class ModelFiles:
         except _PROBLEMS as error:
             raise ArgumentError(f"expected data of an opponent, got others ({one_line(error)})") from None
 
-    def _made(self, told: Any, game: pyspiel.Game, engine: StoredEngine | None) -> Any:
+    def _made(self, spec: Any, game: pyspiel.Game, engine: StoredEngine | None) -> Any:
         """Return a spec with policies in place of counts."""
-        if not isinstance(told, Mapping):
-            return told
-        made = {key: self._made(value, game, engine) for key, value in told.items()}
+        if not isinstance(spec, Mapping):
+            return spec
+        made = {key: self._made(value, game, engine) for key, value in spec.items()}
         if made.get("name") != _COUNTS:
             return made
         prior = opponent_policy(game, made["prior"], engine, trusted=False) if "prior" in made else None

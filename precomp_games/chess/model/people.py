@@ -462,5 +462,5 @@ def _likely(row: Mapping[int, float], least: float) -> dict[int, float]:
 
 def _worth(states: list[ChessState], leaf_value: Any) -> list[float]:
     """Return states' values to White."""
-    told = iter(leaf_value.evaluate_batch([state for state in states if not state.is_terminal()]))
-    return [state.returns()[0] if state.is_terminal() else float(next(told)) for state in states]
+    estimates = iter(leaf_value.evaluate_batch([state for state in states if not state.is_terminal()]))
+    return [state.returns()[0] if state.is_terminal() else float(next(estimates)) for state in states]

@@ -328,8 +328,8 @@ def as_json(people: PeopleFit) -> dict[str, Any]:
     """Return fits for JSON, which `of_json` reads."""
     rows = [dataclasses.asdict(row) for row in people.rows]
     times = [dataclasses.asdict(each) for each in people.times]
-    told = {"source": people.source, "engine": people.engine, "analyst": people.analyst}
-    return {"format": FORMAT, **told, "rows": rows, "times": times, "evidence": dict(people.evidence)}
+    sources = {"source": people.source, "engine": people.engine, "analyst": people.analyst}
+    return {"format": FORMAT, **sources, "rows": rows, "times": times, "evidence": dict(people.evidence)}
 
 
 @public
@@ -371,17 +371,17 @@ def of_json(value: Any) -> PeopleFit:
         raise ValueError(f"expected evidence to be an object, got {shown(top['evidence'])}")
     rows = []
     for each in top["rows"]:
-        told = _fields(each, _names(PeopleRow), "a row")
-        utility = PeopleUtility(**_fields(told["utility"], _names(PeopleUtility), "utility"))
-        rows.append(PeopleRow(**told | {"utility": utility}))
+        fields = _fields(each, _names(PeopleRow), "a row")
+        utility = PeopleUtility(**_fields(fields["utility"], _names(PeopleUtility), "utility"))
+        rows.append(PeopleRow(**fields | {"utility": utility}))
     times = []
     for each in top["times"]:
-        told = _fields(each, _names(ClockTimes), "times")
-        if not isinstance(told["control"], list):
-            raise ValueError(f"expected control to be two numbers, got {shown(told['control'])}")
-        times.append(ClockTimes(**told | {"control": tuple(told["control"])}))
-    said = {name: top[name] for name in ("source", "engine", "analyst", "evidence")}
-    return PeopleFit(rows=tuple(rows), times=tuple(times), **said)
+        fields = _fields(each, _names(ClockTimes), "times")
+        if not isinstance(fields["control"], list):
+            raise ValueError(f"expected control to be two numbers, got {shown(fields['control'])}")
+        times.append(ClockTimes(**fields | {"control": tuple(fields["control"])}))
+    sources = {name: top[name] for name in ("source", "engine", "analyst", "evidence")}
+    return PeopleFit(rows=tuple(rows), times=tuple(times), **sources)
 
 
 def _names(kind: Any) -> list[str]:

@@ -182,12 +182,12 @@ class RepertoireJudgment(Result):
         not reach, in the order of its files.
         """
         lessons, holes = self.judgment.lessons, self.judgment.holes
-        learn = _told(map(self._entry, lessons.entry.tolist()))
+        learn = _columns(map(self._entry, lessons.entry.tolist()))
         answers = map(self._line_and_move, holes.infoset.tolist(), holes.answer.tolist())
         tables = {
             "positions": self.columns(),
             "learn": learn | {"gain": lessons.gain, "with_what_follows": lessons.net_gain},
-            "holes": _told(answers, "answer")
+            "holes": _columns(answers, "answer")
             | {"reach": holes.reach, "gain": holes.gain, "cost": holes.cost, "where": self._ends()},
         }
         return {name: rows_of(each) for name, each in tables.items()} | {"not_met": self._not_met()}
@@ -197,7 +197,7 @@ class RepertoireJudgment(Result):
         judged = self.judgment
         members, better = judged.memorization_set.tolist(), judged.better.tolist()
         rank = {entry: k for k, entry in enumerate(judged.drop_order.tolist(), start=1)}
-        return _told(map(self._entry, members)) | {
+        return _columns(map(self._entry, members)) | {
             "reach": judged.reach,
             "gain": judged.gain,
             "forgetting": judged.forgetting,
@@ -236,7 +236,7 @@ class RepertoireJudgment(Result):
             "truncation_loss": judged.best.truncation_loss,
             "best_of_its_moves": judged.own_utility,
             "own_regret": judged.own_regret,
-            "best_book": rows_of(_told(map(self._entry, judged.best.memorization_set.tolist()))),
+            "best_book": rows_of(_columns(map(self._entry, judged.best.memorization_set.tolist()))),
             "tree": dataclasses.asdict(looked_at(self.tree)),
         }
 
@@ -273,7 +273,7 @@ class RepertoireJudgment(Result):
         return line_of(self.repertoire.start, moves), board.san(move_of(action))
 
 
-def _told(pairs: Iterable[tuple[str, str]], move: str = "play") -> dict[str, Any]:
+def _columns(pairs: Iterable[tuple[str, str]], move: str = "play") -> dict[str, Any]:
     """Return columns of lines and of the moves after them."""
     given = list(pairs)
     return {"after": [line for line, _ in given], move: [san for _, san in given]}

@@ -131,13 +131,13 @@ def prepare(
         search |= {"position_key": board_key if by_position else position_key}
         search |= {"time_limit": _SOME_SECONDS, "check": _deeper(settings, engines, policies)}
         best = algorithms.best_first_precomputation(*searched(policies, settings.game(), settings), **search)
-        told = [preparation.Stop(_uci(each[0]), *each[1:], 0) for each in best.stops]
+        stops = [preparation.Stop(_uci(each[0]), *each[1:], 0) for each in best.stops]
         how = preparation.BestFirst(
             upper=best.upper,
             learned=best.paid,
             order=order,
             work=best.work,
-            stops=told if settings.check_limit else (),
+            stops=stops if settings.check_limit else (),
         )
         found = _by_estimates(settings, engines, best, how)
     elif enough is not None:
@@ -181,13 +181,13 @@ def described(
     """Add exits, the facts that follow, and the analyst's evaluations of positions with this reach."""
     settings, book = found.settings, found.book
     opponent = policies.sigma[1 - settings.player]
-    told = [k for k, position in enumerate(book.positions) if position.reach >= least]
+    likely = [k for k, position in enumerate(book.positions) if position.reach >= least]
     boards = book.boards
     limit = settings.check_limit or settings.analyst_limit
-    results = engines.analyst.search([boards[k].epd() for k in told], limit, settings.multipv)
+    results = engines.analyst.search([boards[k].epd() for k in likely], limit, settings.multipv)
     evaluations = {
         book.positions[k].history: pov_score(result.lines[0], book.side)
-        for k, result in zip(told, results, strict=True)
+        for k, result in zip(likely, results, strict=True)
     }
     clock = None
     if settings.evaluation == "people" and found.standard_error is None:
@@ -445,14 +445,14 @@ def _by_games(
         games={"taught": taught, "promise": found.games, "unprepared": unplayed},
         work=certified.work,
         rounds=[dataclasses.asdict(each) for each in found.rounds],
-        stops=told_stops(found),
+        stops=stops_of(found),
         refused=refused,
     )
     worth = promise, unprepared, promise - settings.penalty * len(book)
     return Preparation(settings, book, engines.ids, *worth, gains, search=how)
 
 
-def told_stops(found: ConfirmedPrecomputation) -> list[preparation.Stop]:
+def stops_of(found: ConfirmedPrecomputation) -> list[preparation.Stop]:
     """Return the exits of a book, with values learned from games."""
     return [preparation.Stop(_uci(stop.history), stop.reach, stop.value, stop.games) for stop in found.stops]
 

@@ -42,7 +42,7 @@ from precomp_games.chess.model.engine_policies import ANSWERS, EngineEvaluation
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import BySparring, Preparation
-from precomp_games.chess.plan.prepare import told_stops
+from precomp_games.chess.plan.prepare import stops_of
 from precomp_games.chess.plan.trees import certified_book
 from precomp_games.chess.play.engine_games import Clock
 from precomp_games.chess.play.match import memorized_rows
@@ -179,8 +179,8 @@ def _identified(prior: Any, settings: PreparationSettings, games: SparringGames)
             state.apply_action(action)
         ends.append(state)
     # The posterior is the prior times the game's likelihood, which is bounded: one move may be an accident.
-    said = np.log(np.maximum(prior.posteriors(ends, rival), _UNLIKELY)) - np.log(prior.weights)
-    total = said.sum(axis=0) + np.log(prior.weights)
+    evidence = np.log(np.maximum(prior.posteriors(ends, rival), _UNLIKELY)) - np.log(prior.weights)
+    total = evidence.sum(axis=0) + np.log(prior.weights)
     weights = np.exp(total - total.max())
     likely = np.flatnonzero(weights >= _LIKELY).tolist()
     each = [prior.policies[k] for k in likely]
@@ -270,7 +270,7 @@ def prepare_from_games(
     )
     book, gains = certified_book(found.preparation), found.preparation.gain.tolist()
     played = {"played": len(games.records)}
-    search = BySparring(games=played, work=found.preparation.work, stops=told_stops(found))
+    search = BySparring(games=played, work=found.preparation.work, stops=stops_of(found))
     worth = found.promise, found.unprepared, found.promise - settings.penalty * len(book)
     return Preparation(settings, book, engines.ids, *worth, gains, budget=budget, search=search)
 

@@ -168,14 +168,14 @@ def _tree(
     **how: Any,
 ) -> HistoryTree:
     """Expand the tree of these policies; `how` are further arguments of `HistoryTree.from_game`."""
-    told = {"game": settings.game(), "position_key": position_key} | how
+    options = {"game": settings.game(), "position_key": position_key} | how
     return HistoryTree.from_game(
         sigma_pre=policies.sigma_pre,
         sigma=policies.sigma,
         penalties=penalties,
         leaf_value=policies.leaf_value,
         min_probability=settings.min_probability,
-        **told,
+        **options,
     )
 
 

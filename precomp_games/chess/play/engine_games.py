@@ -304,15 +304,15 @@ class _Side:
             how = chess.engine.Limit(time=seconds, nodes=limit.nodes, depth=limit.depth)
             longest = seconds or 0.0
         began = time.perf_counter()
-        said = await self._answer(self._engine.play(board, how, info=chess.engine.INFO_SCORE), longest)
-        if said.move is None:
+        answer = await self._answer(self._engine.play(board, how, info=chess.engine.INFO_SCORE), longest)
+        if answer.move is None:
             raise _Failed(f"no move from {self.player.name}")
         if not self.spend(time.perf_counter() - began):
             if not self.moved:  # a game without a move of its own would be no game
                 raise _Failed(f"no time left after the first move of {self.player.name}")
             return None, None
         self.moved = True
-        return said.move, said.info.get("score")
+        return answer.move, answer.info.get("score")
 
     def spend(self, seconds: float) -> bool:
         """Subtract a move's time from its clock, if it has one; return whether it came in time."""

@@ -231,14 +231,14 @@ def book_exits(
 def _promises(book: Book, states: Sequence[ChessState], leaf_value: Any, horizon: int) -> list[float | None]:
     """Return a preparation's value of each end of a book, for its side."""
     asked = [state for state in states if not state.is_terminal() and state.ply < horizon]
-    told = leaf_value is not None
-    values = iter(evaluated(leaf_value, asked, "leaf_value").tolist() if told and asked else ())
+    estimated = leaf_value is not None
+    values = iter(evaluated(leaf_value, asked, "leaf_value").tolist() if estimated and asked else ())
 
     def promise(state: ChessState) -> float | None:
         if state.is_terminal():
             return _score(state, book.side)
-        if not told or state.ply >= horizon:
-            return 0.5 if told else None
+        if not estimated or state.ply >= horizon:
+            return 0.5 if estimated else None
         white = float(next(values))
         return white if book.side == chess.WHITE else 1.0 - white
 

@@ -136,8 +136,8 @@ class Drill(Shown):
     def _card(self, text: Any) -> Any:
         """Return fsrs's card as `answer` stored it; fsrs itself accepts nearly anything."""
         try:
-            told = json.loads(text if isinstance(text, str) and len(text) < _LONGEST_STATE else "")
-            card = self._fsrs.Card.from_dict(told)
+            fields = json.loads(text if isinstance(text, str) and len(text) < _LONGEST_STATE else "")
+            card = self._fsrs.Card.from_dict(fields)
             for name in ("stability", "difficulty"):
                 checks.check_number(getattr(card, name), name, above=0.0, most=_MOST_DAYS)
             for name in ("due", "last_review"):

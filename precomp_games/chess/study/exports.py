@@ -111,9 +111,9 @@ def write_exports(
     with write_together(folder) as drafts:
         for each in books:
             begin = f"{each.made.side}-" if len(books) > 1 else ""
-            said = BookSentences(each.made)
+            sentences = BookSentences(each.made)
             if "lichess" in wanted or "pgn" in wanted:
-                game = _decorated(each, said, min_share)
+                game = _decorated(each, sentences, min_share)
                 if "lichess" in wanted:
                     for number, text in enumerate(studies(each.made.book, game, title), start=1):
                         (drafts / f"{begin}lichess-{number}.pgn").write_text(text, encoding="utf-8")
@@ -121,7 +121,7 @@ def write_exports(
                     set_headers(game, {"Event": title})
                     (drafts / f"{begin}arrows.pgn").write_text(pgn_text(game), encoding="utf-8")
             if "anki" in wanted:
-                _write_cards(each, said, drafts / f"{begin}cards.apkg", title, min_share)
+                _write_cards(each, sentences, drafts / f"{begin}cards.apkg", title, min_share)
             if "csv" in wanted:
                 _write_table(each, drafts / f"{begin}book.csv")
         written = sorted(path.name for path in drafts.iterdir())
@@ -190,30 +190,30 @@ def _comment(text: str) -> str:
     return text.replace("[%", "[ %")
 
 
-def _decorated(each: BookPage, said: BookSentences, min_share: float) -> chess.pgn.Game:
+def _decorated(each: BookPage, sentences: BookSentences, min_share: float) -> chess.pgn.Game:
     """Return a book's game without rare replies, with sentences, arrows, evaluations and notes."""
     made = each.made
     game, nodes = book_game(made.book, ())
     for pgn_node, _, history in nodes:
         before, text = pgn_node.parent, ""
         if before is not None:
-            if said.is_rare(history, min_share):
+            if sentences.is_rare(history, min_share):
                 before.remove_variation(pgn_node)
                 continue
             ours = before.turn() == made.book.side
-            text = said.of_move(history) if ours else said.of_reply(history)
-            if not ours and said.is_mistake(history):
+            text = sentences.of_move(history) if ours else sentences.of_reply(history)
+            if not ours and sentences.is_mistake(history):
                 pgn_node.nags.add(chess.pgn.NAG_MISTAKE)
         pgn_node.comment = " ".join(filter(None, (text, _comment(each.notes.get(history, "")))))
-        pgn_node.set_arrows(_arrows(said, history))
+        pgn_node.set_arrows(_arrows(sentences, history))
         if history in made.evaluations:
             pgn_node.set_eval(made.evaluations[history])
     return game
 
 
-def _arrows(said: BookSentences, history: tuple[chess.Move, ...]) -> list[chess.svg.Arrow]:
+def _arrows(sentences: BookSentences, history: tuple[chess.Move, ...]) -> list[chess.svg.Arrow]:
     """Return the arrows at a position."""
-    node = said.root.line(history)[-1]
+    node = sentences.root.line(history)[-1]
     if node.position is not None:
         own = [entry.move for entry in node.position.moves if entry.probability > 0.0]
         others = [move for move, _ in node.position.others if move not in own]
@@ -228,7 +228,7 @@ def _arrows(said: BookSentences, history: tuple[chess.Move, ...]) -> list[chess.
 
 
 def _write_cards(
-    each: BookPage, said: BookSentences, path: pathlib.Path, title: str, min_share: float
+    each: BookPage, sentences: BookSentences, path: pathlib.Path, title: str, min_share: float
 ) -> None:
     """Write a package: a database of notes, and pictures.
 
@@ -245,12 +245,12 @@ def _write_cards(
     deck = genanki.Deck(_DECKS[each.made.book.side], f"{title}: {side.capitalize()}".replace("::", ": :"))
     pictures: dict[str, str] = {}
     for card in book_cards(each.made.book):
-        ways = [way for way in card.positions if not said.is_rare(way.history, min_share)]
+        ways = [way for way in card.positions if not sentences.is_rare(way.history, min_share)]
         if ways:
             ways.sort(key=lambda position: -position.reach)
             guid = genanki.guid_for("precomp-games", card.epd, side)
-            told = {"fields": _fields(each, card, ways, said, pictures), "tags": _tags(each, ways[0])}
-            deck.add_note(genanki.Note(model=model, guid=guid, **told))
+            content = {"fields": _fields(each, card, ways, sentences, pictures), "tags": _tags(each, ways[0])}
+            deck.add_note(genanki.Note(model=model, guid=guid, **content))
     database = path.with_name(f".{path.name}.collection")
     connection = sqlite3.connect(database)
     # Like Package.write_to_file, which leaves its database behind in the folder for temporary files.
@@ -290,7 +290,7 @@ def _fields(
     each: BookPage,
     card: DrillCard,
     ways: Sequence[BookPosition],
-    said: BookSentences,
+    sentences: BookSentences,
     pictures: dict[str, str],
 ) -> list[str]:
     """Return a card's fields, as HTML; `ways` are the histories to show, the most reached first."""
@@ -301,7 +301,7 @@ def _fields(
     reach = math.fsum(position.reach for position in card.positions)
     details = [
         f"You get here in {often(reach)}.",
-        said.of_position(ways[0], whole=False),
+        sentences.of_position(ways[0], whole=False),
         f"Forgetting it costs {points(card.worth)} points in 100 games.",
     ]
     if each.made.person is not None and ways[0].history:

@@ -134,10 +134,10 @@ def report_matches(
         shown.append(ReportMatch(name, len(match.book), games, match.score, *ends, promised, exits))
     names = [field.name for field in dataclasses.fields(ReportMatch) if field.name != "exits"]
     for row in (row for row in rows if row["side"] == made.side):
-        told = row["exits"] if row["player"] == "the book" else ()
+        passed = row["exits"] if row["player"] == "the book" else ()
         exits = {
             tuple(map(chess.Move.from_uci, each["after"])): _score((each["games"], each["score"]), "exits")
-            for each in told
+            for each in passed
             if each["games"]
         }
         shown.append(ReportMatch(**{name: row[name] for name in names}, exits=exits))
@@ -244,7 +244,7 @@ def shown_title(books: Sequence[BookPage], title: str) -> str:
 
 def _data(each: BookPage) -> dict[str, Any]:
     """Return a book's data for the page's script."""
-    made, book, said = each.made, each.made.book, BookSentences(each.made)
+    made, book, sentences = each.made, each.made.book, BookSentences(each.made)
     parts = best_parts(book, made.gains)
     # Between one budget and the next: the positions that are added, or replaced by better ones.
     changes = [np.flatnonzero(more != less).tolist() for less, more in itertools.pairwise(parts)]
@@ -269,7 +269,7 @@ def _data(each: BookPage) -> dict[str, Any]:
         "gains": list(map(_short, made.gains)),
         "positions": [
             _position_data(position, board, made.evaluations.get(position.history))
-            | {"said": said.of_position(position, whole=False)}
+            | {"sentences": sentences.of_position(position, whole=False)}
             for position, board in zip(book.positions, book.boards, strict=True)
         ],
         "games": list(map(_game_data, made.listed_games)),
@@ -299,7 +299,7 @@ def _position_data(
         for move, loss in sorted(position.others, key=lambda other: other[1])
         if board.is_legal(move)
     ]
-    told = {
+    data = {
         "epd": board.epd(),
         "reach": _short(position.reach),
         "worth": _short(position.worth),
@@ -314,8 +314,8 @@ def _position_data(
     }
     if score is not None:
         white = score.white()
-        told["evaluation"] = white.score() if white.mate() is None else f"#{white.mate()}"
-    return told
+        data["evaluation"] = white.score() if white.mate() is None else f"#{white.mate()}"
+    return data
 
 
 def _squares(move: chess.Move) -> str:
@@ -350,7 +350,7 @@ def _node_data(each: BookPage, listed: Mapping[PlayedGame, int]) -> dict[str, An
         for column, value_there in zip(columns.values(), row, strict=True):
             column.append(value_there)
         behind = each.made.games.get(history)
-        told = {
+        data = {
             "position": index.get(history),
             "exit": None if node.exit is None else int(node.exit.over),
             "played": played.get(history),
@@ -358,7 +358,7 @@ def _node_data(each: BookPage, listed: Mapping[PlayedGame, int]) -> dict[str, An
             "games": None if behind is None else [behind.count, *(listed[game] for game in behind.games)],
             "name": words.opening_name(node.board),
         }
-        for name, fact in told.items():
+        for name, fact in data.items():
             if fact is not None:
                 few[name][number] = fact
     return columns | few

@@ -115,12 +115,12 @@ def last_words(line: ScoutedLine) -> str:
 
 def games_words(scouting: Scouting) -> str:
     """Return the number of games, their dates, and the player's rating then."""
-    told = [counted(scouting.games, "game", ",")]
+    parts = [counted(scouting.games, "game", ",")]
     if scouting.years is not None:
-        told.append(" to ".join(dict.fromkeys(map(month_of, scouting.years))))
+        parts.append(" to ".join(dict.fromkeys(map(month_of, scouting.years))))
     if scouting.ratings is not None:
-        told.append(f"rated {', then '.join(map(str, dict.fromkeys(scouting.ratings)))}")
-    return ", ".join(told)
+        parts.append(f"rated {', then '.join(map(str, dict.fromkeys(scouting.ratings)))}")
+    return ", ".join(parts)
 
 
 def taken_words(scouting: Scouting) -> str:
@@ -251,10 +251,10 @@ def scout_pgn(scouting: Scouting) -> str:
             for reply in line.replies:
                 assert reply.move is not None
                 tally, share = reply.tally, reply.tally.games / color.lines.tally.games
-                told = [f"{counted(tally.games, 'game')} ({share:.1%})"]
-                told += [f"{score_words(tally)} points in 100"] * (tally.score is not None)
-                told += [f"performance {rating_words(tally.performance)}"] * (tally.performance is not None)
-                told += [f"last {last_words(reply)}"] * (reply.last is not None)
-                nodes.append((node.add_variation(reply.move, comment=", ".join(told)), reply))
+                parts = [f"{counted(tally.games, 'game')} ({share:.1%})"]
+                parts += [f"{score_words(tally)} points in 100"] * (tally.score is not None)
+                parts += [f"performance {rating_words(tally.performance)}"] * (tally.performance is not None)
+                parts += [f"last {last_words(reply)}"] * (reply.last is not None)
+                nodes.append((node.add_variation(reply.move, comment=", ".join(parts)), reply))
         text.write(pgn_text(game))
     return text.getvalue()

@@ -74,16 +74,16 @@ class BookSentences:
         played = [] if position is None else [e for e in position.moves if e.probability > 0.0]
         if position is None or move not in [entry.move for entry in played]:
             return ""
-        told = []
+        sentences = []
         if whole and position.reach < 0.995:
-            told.append(f"You get here in {often(position.reach)}.")
+            sentences.append(f"You get here in {often(position.reach)}.")
         if len(played) > 1:
             share = next(entry.probability for entry in played if entry.move == move)
-            told.append(f"Play {_numbered(here.board, move)} in {often(share, 'cases')}.")
+            sentences.append(f"Play {_numbered(here.board, move)} in {often(share, 'cases')}.")
         if (after := here.children.get(move)) is not None:
-            told += self._after(history, after)
-            told += self._ends(history, after) if whole else ()
-        return " ".join(told)
+            sentences += self._after(history, after)
+            sentences += self._ends(history, after) if whole else ()
+        return " ".join(sentences)
 
     def of_position(self, position: BookPosition, *, whole: bool = True) -> str:
         """Return the sentences about the likeliest move of a position, as `of_move`."""
@@ -172,12 +172,12 @@ class BookSentences:
 
 def _own_moves(node: Node, side: chess.Color) -> list[str]:
     """Return the book's next moves against the likeliest replies that it answers, with their numbers."""
-    board, told = node.board.copy(), []
+    board, moves = node.board.copy(), []
     for move in main_line(node)[: 2 * _NEXT]:
         if board.turn == side:
-            told.append(_numbered(board, move))
+            moves.append(_numbered(board, move))
         board.push(move)
-    return told
+    return moves
 
 
 def _listed(texts: Sequence[str], word: str = "and") -> str:

@@ -68,9 +68,9 @@ def coverage_words(shares: Mapping[int, float]) -> str:
     Args:
       shares: of games, by the move's number.
     """
-    told = [(move, f"{100.0 * share:.0f}") for move, share in shares.items() if share >= 0.005][1:]
-    told = told[:: -max(1, math.ceil(len(told) / _MOVES))][::-1]  # the last one among them
-    each = [f"{games} at move {move}" for move, games in told]
+    parts = [(move, f"{100.0 * share:.0f}") for move, share in shares.items() if share >= 0.005][1:]
+    parts = parts[:: -max(1, math.ceil(len(parts) / _MOVES))][::-1]  # the last one among them
+    each = [f"{games} at move {move}" for move, games in parts]
     if each:
         each[0] = each[0].replace(" at", " are still in the book at", 1)
     *others, last = each or [""]
@@ -165,7 +165,7 @@ class OpponentWords:
         return plain_text(f"{self.engine} ({self.settings.opponent_limit}, {self.play})")
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The opponent for terminals: a spec is described."""
         return self.source if self.settings.opponent else self.name
 
@@ -305,9 +305,9 @@ def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
         parts, which = _parts(spec), "each move" if spec.get("per") == "move" else "each game"
         engines = [part for part in parts if part.get("name") == "uci" and "engine" not in part]
         several = engines if len(engines) > 1 else []
-        told = [_engines_words(several, engine)] if several else []
-        told += [_described(part, engine, deep - 1) for part in parts if part not in several]
-        return f"one of these for {which}: {'; '.join(told)}"
+        texts = [_engines_words(several, engine)] if several else []
+        texts += [_described(part, engine, deep - 1) for part in parts if part not in several]
+        return f"one of these for {which}: {'; '.join(texts)}"
     if name == "uci":
         return _engine_words(spec, engine)
     if name == "human":

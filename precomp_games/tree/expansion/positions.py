@@ -72,7 +72,7 @@ class AlikeRows:
         states: Sequence[Any],
         answers: rows.PolicyRows,
         names: tuple[str, str],
-        told: Iterable[tuple[int, str]] | None = None,
+        movers: Iterable[tuple[int, str]] | None = None,
     ) -> None:
         """Compare what was answered at states with what was answered before, and among them.
 
@@ -80,14 +80,14 @@ class AlikeRows:
           states: what was asked about, wherever the game goes on; chance is passed over.
           answers: the answers.
           names: whose they are, by player; what has one name is compared.
-          told: the movers and their information state strings, where they are known.
+          movers: the movers and their information state strings, where they are known.
 
         Raises:
           ValueError: two histories of one information state have different answers.
         """
         which, new = [], []
         index, histories = [self._index.setdefault(name, {}) for name in names], self._histories
-        for k, (player, infoset) in enumerate(map(_told, states) if told is None else told):
+        for k, (player, infoset) in enumerate(map(_mover, states) if movers is None else movers):
             first = -1
             if player >= 0:
                 first = index[player].setdefault(infoset, len(histories))
@@ -130,7 +130,7 @@ class AlikeRows:
         )
 
 
-def _told(state: Any) -> tuple[int, str]:
+def _mover(state: Any) -> tuple[int, str]:
     """Return the mover and its information state string, "" at chance's."""
     player = state.current_player()
     return player, information_state(state, player) if player >= 0 else ""
@@ -270,8 +270,8 @@ class LevelPositions:
             states = [self.states[k] for k in asked.tolist()]
             answer = rows.asked_rows(ask, states, self.memory)
             if self.alike is not None:
-                told = zip(self.mover[asked].tolist(), self.infoset_strings(asked.tolist()), strict=True)
-                compared = self.memory.watched("compared answers", told, len(asked))
+                movers = zip(self.mover[asked].tolist(), self.infoset_strings(asked.tolist()), strict=True)
+                compared = self.memory.watched("compared answers", movers, len(asked))
                 self.alike.hold(states, answer, names, compared)
             answers.append((asked, answer))
         self._spot_check(wanted)

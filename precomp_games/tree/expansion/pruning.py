@@ -169,16 +169,16 @@ class InformationStates:
         numbers = (local.setdefault(name, len(local)) for name in watched)
         members = np.fromiter(numbers, np.int32, len(own))
         names, first = list(local), np.unique(members, return_index=True)[1]
-        told = []
+        columns = []
         for column, reject in zip(
             (*level.past[player], level.weight), (self._forgets, self._forgets, self._differ), strict=True
         ):
             here = column[own]
-            told.append(here[first])
-            for wrong in np.flatnonzero(here != told[-1][members])[:1].tolist():
+            columns.append(here[first])
+            for wrong in np.flatnonzero(here != columns[-1][members])[:1].tolist():
                 reject(player, names[members[wrong]])
         sums = np.bincount(members, weights=bound, minlength=len(names))
-        each = zip(names, sums.tolist(), *(column.tolist() for column in told), strict=True)
+        each = zip(names, sums.tolist(), *(column.tolist() for column in columns), strict=True)
         found = [self._find(player, name, most, threshold, *past) for name, most, *past in each]
         return np.array(found, np.int32)[members]
 

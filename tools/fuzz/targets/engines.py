@@ -98,13 +98,13 @@ class _Transport:
                 self.close()
 
     def _answer(self, wanted: bytes) -> None:
-        said = next(self._sections, None)
-        if said is None or self._code is not None:
+        section = next(self._sections, None)
+        if section is None or self._code is not None:
             return self.close()
-        for start in range(0, len(said) + 1, 4096):
-            self._protocol.pipe_data_received(1, (said + b"\n")[start : start + 4096])
+        for start in range(0, len(section) + 1, 4096):
+            self._protocol.pipe_data_received(1, (section + b"\n")[start : start + 4096])
         # An engine that goes on without the word that is waited for ends, since waiting takes time.
-        if wanted not in said.split():
+        if wanted not in section.split():
             self.close()
         return None
 
@@ -141,13 +141,13 @@ _ASKED = ("uci", "setoption name Hash value 1", "ucinewgame", "isready", "positi
 
 @target("uci_player", lambda: [_DIALOGUE, _HELLO + b"\n" + _PLAYED], _WORDS, refusals=(EngineError,))
 def _(data: bytes, folder: pathlib.Path) -> object:
-    told: list[str] = []
+    lines: list[str] = []
     sections = iter(data.split(_BREAK))
     with without_processes(lambda: sections), mock.patch.object(players, "_START_SECONDS", 0.05):
-        UciEngine(EnginePlayer("engine"), say=told.append).run(_ASKED)
-    assert sum(line.startswith("bestmove") for line in told) == 1, told[-5:]
-    assert not any("\n" in line or "\r" in line for line in told)
-    return told
+        UciEngine(EnginePlayer("engine"), say=lines.append).run(_ASKED)
+    assert sum(line.startswith("bestmove") for line in lines) == 1, lines[-5:]
+    assert not any("\n" in line or "\r" in line for line in lines)
+    return lines
 
 
 # -- interfaces --------------------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ const progress = loadProgress()
 
 /** What a text of progress has that can be used. */
 function parsedProgress(text) {
-    const told = JSON.parse(text)
-    if (told.version !== 1 || !Array.isArray(told.cards) || told.cards.length > MOST_CARDS) throw new Error("no progress of a drill")
+    const stored = JSON.parse(text)
+    if (stored.version !== 1 || !Array.isArray(stored.cards) || stored.cards.length > MOST_CARDS) throw new Error("no progress of a drill")
     const found = new Map()
-    for (const {epd, side, stability, difficulty, reviewed: last, due} of told.cards) {
+    for (const {epd, side, stability, difficulty, reviewed: last, due} of stored.cards) {
         const numbers = [stability, difficulty, last, due]
         const good = numbers.every((each) => Number.isFinite(each) && each > 0) && stability <= MOST_DAYS && difficulty <= 10
         if (!good || !/^(white|black)$/.test(side) || typeof epd !== "string" || epd.length > 100) throw new Error("a card that is none")
@@ -258,7 +258,7 @@ function showQuestion(problem = "") {
             element("p", {class: `verdict ${answered.right ? "" : "warn"}`}, answered.right ? "Right: " : "No. The book plays ",
                 element("b", {}, tree.answer(node))),
             element("p", {id: "why"}, [tree.positions[node.position].why, answered.right ? "" : costWords(node, answered.given),
-                tree.positions[node.position].said].filter(Boolean).join(" ")),
+                tree.positions[node.position].sentences].filter(Boolean).join(" ")),
             node.note ? element("p", {class: "note"}, element("bdi", {}, node.note)) : "",
         )
     }

@@ -110,9 +110,9 @@ function enableControls(before, after) {
 }
 
 function say(text) {
-    const old = byId("said")
+    const old = byId("notice")
     if (old) old.remove()
-    byId("here").append(element("p", {id: "said", class: "warn"}, text))
+    byId("here").append(element("p", {id: "notice", class: "warn"}, text))
 }
 
 function table(head, rows) {
@@ -172,7 +172,7 @@ function ourTurn() {
             ["forgetting it costs", here.known ? `${points(tree.worth(here))} in 100 games` : null, "worth"],
         ]),
     ]
-    if (here.known && position.said) parts.push(element("p", {class: "why"}, position.said))
+    if (here.known && position.sentences) parts.push(element("p", {class: "why"}, position.sentences))
     if (here.known && position.others.length) {
         const rows = position.others.map(([move, san, loss]) =>
             element("tr", {"data-move": move}, element("td", {}, san), element("td", {}, signed(-loss))))

@@ -121,10 +121,10 @@ function filterLines() {
         line.element.hidden = !line.visible
         line.toggle.hidden = !branches.length
         line.sides = branches.length
-        const told = line.first ?? line.nodes[0]
-        line.reach.textContent = percent(tree.positions[told.position].reach)
-        line.score.textContent = score(tree.score(told))
-        line.worth.textContent = line.first ? points(tree.worth(told)) : "–"
+        const shown = line.first ?? line.nodes[0]
+        line.reach.textContent = percent(tree.positions[shown.position].reach)
+        line.score.textContent = score(tree.score(shown))
+        line.worth.textContent = line.first ? points(tree.worth(shown)) : "–"
     }
     for (const line of lines) showFold(line)
     const {learned} = tree
