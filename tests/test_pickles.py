@@ -1,4 +1,4 @@
-"""What users hold comes back the same in other processes: trees, books, policies, engines and stores."""
+"""Users' objects come back the same in other processes: trees, books, policies, engines and stores."""
 
 import copy
 import math

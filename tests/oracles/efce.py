@@ -226,7 +226,7 @@ def taken_apart(plan):
 
 
 def check_exploitability(game, plan):
-    """What deviating gains, by each notion, and utilities are those of what it mixes, which is returned."""
+    """Return the mixture of a plan, after a check that it has the plan's utilities and gains of deviating."""
     assert plan_error(plan.pairs, plan.xi) <= 1e-9
     mixed = taken_apart(plan)
     weights, profiles = zip(*mixed, strict=True)

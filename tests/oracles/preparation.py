@@ -40,7 +40,7 @@ def one_sided(game, player, pre, sigma, penalty=TINY, **options):
 
 
 class Sets:
-    """What some memorization sets cost, and their utilities."""
+    """The costs of some memorization sets, and their utilities."""
 
     def __init__(self, costs, utilities):
         self.costs, self.utilities = np.array(costs, float), np.array(utilities, float)

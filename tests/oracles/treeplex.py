@@ -1,4 +1,4 @@
-"""What players can do in a game, by walking OpenSpiel's states: reduced pure strategies and what they earn.
+"""Reduced pure strategies of a game and their utilities, by walking OpenSpiel's states.
 
 Nothing here knows of sequences, of pairs of them, or of plans that mix.
 """

@@ -132,7 +132,7 @@ def _check_certificate(found):
     st.booleans(),
 )
 def test_against_all_sets(setting, given, penalty, how, weighted):
-    """What the opponent could memorize ("rival"), the model does not play."""
+    """The model does not play the moves that the opponent could memorize ("rival")."""
     player = setting.player
     tree = setting.tree(penalty, rival=0.1 if how == "rival" else math.inf, truncate="none")
     if how == "evaluate":
