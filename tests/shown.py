@@ -10,11 +10,11 @@ class Bar:
 
     Attributes:
         given: what it was made with.
-        told: (how much was done, the note) whenever that was shown.
+        notes: (how much was done, the note) whenever that was shown.
     """
 
     def __init__(self, **given):
-        self.given, self.total, self.told, self.ended = given, given["total"], [], False
+        self.given, self.total, self.notes, self.ended = given, given["total"], [], False
         self.n, self.note = 0, ""
 
     def __enter__(self):
@@ -26,11 +26,11 @@ class Bar:
     def set_postfix_str(self, note, refresh=True):
         self.note = note
         if refresh:
-            self.told.append((self.n, note))
+            self.notes.append((self.n, note))
 
     def update(self, more):
         self.n += more
-        self.told.append((self.n, self.note))
+        self.notes.append((self.n, self.note))
 
 
 @contextlib.contextmanager

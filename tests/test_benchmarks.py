@@ -35,18 +35,18 @@ _ROWS = (
 
 @pytest.mark.slow("all benchmarks")
 def test_all_rows_are_printed(run, tmp_path):
-    status, printed, told = run("--histories=0.002")
-    assert status == 0 and "Traceback" not in told and "0 searches were made" in told, told
+    status, printed, message = run("--histories=0.002")
+    assert status == 0 and "Traceback" not in message and "0 searches were made" in message, message
     assert [words for words in _ROWS.split("|") if words not in printed] == []
     assert "OUTSIDE" not in printed  # of certificates
     paired_tree(0.02).save(tmp_path / "tree.npz")
-    status, printed, told = run("--only=chess_equilibrium", f"--chess_tree={tmp_path / 'tree.npz'}")
-    assert status == 0 and "searches were made" not in told and "lambda = 0.02" in printed
+    status, printed, message = run("--only=chess_equilibrium", f"--chess_tree={tmp_path / 'tree.npz'}")
+    assert status == 0 and "searches were made" not in message and "lambda = 0.02" in printed
 
 
 def test_only_what_is_asked_for(run):
-    status, printed, told = run("--histories=0.002", "--only=games")
-    assert status == 0, told
+    status, printed, message = run("--histories=0.002", "--only=games")
+    assert status == 0, message
     assert "MB of PGN" in printed and "OpenSpiel's iteration" not in printed
 
 
@@ -63,9 +63,9 @@ def test_rows_of_searches():
 
 @pytest.mark.parametrize("flag", ["--histories=0", "--histories=2", "--turns=0", "--only=chess", "stray"])
 def test_bad_flags(run, flag):
-    status, printed, told = run(flag)
+    status, printed, message = run(flag)
     assert status != 0
-    assert flag.split("=")[0].removeprefix("--") in told + printed
+    assert flag.split("=")[0].removeprefix("--") in message + printed
     assert "expansion," not in printed
 
 

@@ -37,14 +37,14 @@ def test_threads_have_the_settings_of_the_process():
         try:
             HistoryTree.from_game("tic_tac_toe", sigma_pre=uniform, sigma=uniform, penalties=1e-3)
         except ValueError as error:
-            told.append(str(error))
+            message.append(str(error))
 
-    told = []
+    message = []
     with shown() as bars, config(max_memory=1e6):
         thread = threading.Thread(target=expand)
         thread.start()
         thread.join()
-    assert "expected to need at most max_memory=1 MB" in told[0]
+    assert "expected to need at most max_memory=1 MB" in message[0]
     assert [bar.given["desc"] for bar in bars] == ["Expanding"] and bars[0].ended
 
 
@@ -54,11 +54,11 @@ def test_a_tree_is_shown_level_by_level():
         tree = HistoryTree.from_game(random_tree(3), **how, leaf_value=lambda state: 0.0)
         HistoryTree.from_game(random_tree(3), **how)
     first, second, below = bars
-    assert [note for _, note in first.told] == [f"level {level}" for level in range(len(first.told))]
-    sizes = [size for size, _ in first.told]
+    assert [note for _, note in first.notes] == [f"level {level}" for level in range(len(first.notes))]
+    sizes = [size for size, _ in first.notes]
     assert sizes == sorted(sizes) and sizes[-1] == tree.num_histories
-    assert second.told == first.told and below.given["desc"] == "Below the leaves"
-    assert below.told == sorted(below.told) and all(bar.ended for bar in bars)
+    assert second.notes == first.notes and below.given["desc"] == "Below the leaves"
+    assert below.notes == sorted(below.notes) and all(bar.ended for bar in bars)
 
 
 def test_solvers_and_searches_show_what_they_measure():
@@ -68,9 +68,9 @@ def test_solvers_and_searches_show_what_they_measure():
         first = best_first_precomputation(game, *policies, 0.02, 0, lambda state: 0.0)
         solved = solve("kuhn_poker", method="cfr+", iterations=150)
     for bar, found in zip(bars[:2], (by_games, first), strict=True):
-        assert bar.told == [(work, f"worth {low:.4f} to {up:.4f}") for work, low, up in found.trace]
+        assert bar.notes == [(work, f"worth {low:.4f} to {up:.4f}") for work, low, up in found.trace]
     expected = [(iterations, f"NashConv {nash_conv:.2e}") for iterations, nash_conv in solved.trace]
-    assert bars[-1].told == expected and bars[-1].total == 150
+    assert bars[-1].notes == expected and bars[-1].total == 150
 
 
 def test_subgames_and_files_are_shown(tmp_path):
@@ -79,5 +79,5 @@ def test_subgames_and_files_are_shown(tmp_path):
     with shown() as bars:
         parts = efce.Resolving.of(game, efce.uniform_blueprint(), efce.public_moves(game, 1))
         assert len(list(read_games(path))) == 3
-    assert [done for done, _ in bars[0].told] == list(range(1, len(parts.names) + 1))
+    assert [done for done, _ in bars[0].notes] == list(range(1, len(parts.names) + 1))
     assert bars[-1].given["unit"] == " bytes" and bars[-1].total == path.stat().st_size

@@ -2,7 +2,7 @@
 
 Code stands between fences that name its language. Python snippets of a page share one namespace, in order; a
 text block right after one is what it prints. A "python engine" fence needs a real engine. Of shell snippets,
-and of the stories in docs/stories, it is checked that they could do what they are told to. What no other test
+and of the stories in docs/stories, it is checked that they could be run. What no other test
 runs is run, in a temporary folder and with smaller settings where it would take minutes.
 """
 
@@ -81,15 +81,15 @@ def test_python_snippets(page, engine, tmp_path, monkeypatch):
     """In a folder that has the shipped searches, as a checkout has them."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / _DATA, tmp_path / _DATA)
-    namespace, said = {"__name__": "snippet"}, None
+    namespace, printed_text = {"__name__": "snippet"}, None
     for block in blocks(page):
         if block.language == "python" and (engine or not block.engine):
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
                 exec(compile("\n" * block.line + block.text, page, "exec"), namespace)
-            said = output.getvalue()
-        elif said is not None and block.language == "text" and not block.gap.strip():
-            assert block.text == said, f"{page.name}, line {block.line}"
+            printed_text = output.getvalue()
+        elif printed_text is not None and block.language == "text" and not block.gap.strip():
+            assert block.text == printed_text, f"{page.name}, line {block.line}"
 
 
 # -- the shell ---------------------------------------------------------------------------------------
@@ -196,8 +196,8 @@ def test_commands_run_from_top_to_bottom(commands, here):
 @pytest.mark.parametrize("story", _STORIES, ids=lambda story: story.stem)
 def test_a_story_has_four_commands_and_tells_how_long_they_take(story):
     text = story.read_text(encoding="utf-8")
-    told = r"^# (?:\d+ (?:second|minute|hour)s?|As long as you like)[,:].*\n\S"
-    assert 1 <= len(commands_in(text)) == len(re.findall(told, text, re.MULTILINE)) <= 4
+    message = r"^# (?:\d+ (?:second|minute|hour)s?|As long as you like)[,:].*\n\S"
+    assert 1 <= len(commands_in(text)) == len(re.findall(message, text, re.MULTILINE)) <= 4
     assert [each.stem for each in _STORIES] == ["coach", "engine_author", "researcher"]
 
 

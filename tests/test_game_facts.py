@@ -233,8 +233,8 @@ def test_general_sums_may_add_up_to_anything():
 
 @pytest.mark.parametrize("walk", ["solve", "nash_conv", "best_response", "to_efg"])
 def test_a_game_that_hides_what_it_says_that_all_know(walk):
-    said = r"expected a game of perfect information, as it says, got .* calls .* alike"
-    with pytest.raises(ValueError, match=said):
+    output = r"expected a game of perfect information, as it says, got .* calls .* alike"
+    with pytest.raises(ValueError, match=output):
         WALKS[walk](_OddGame(information=_PERFECT))
     WALKS[walk](_OddGame(information=_PERFECT, name=str))
 

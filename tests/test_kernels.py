@@ -129,6 +129,6 @@ def test_compiling_is_announced_once(tmp_path):
         "for _ in range(2):\n"
         "    assert mcts(state, SimulationBudget(10)).simulations == 10\n"
     )
-    told = "precomp_games: compiling with numba, which takes some seconds the first time\n"
-    for expected in (told, ""):
+    message = "precomp_games: compiling with numba, which takes some seconds the first time\n"
+    for expected in (message, ""):
         assert run(program, NUMBA_CACHE_DIR=str(tmp_path)).stderr == expected

@@ -215,7 +215,7 @@ def shares_taken(*expands):
 
 
 # Costs seconds: memory shows in large arrays only.
-def test_what_arrays_take_is_what_is_said():
+def test_arrays_take_what_is_estimated():
     """On trees whose states are few or cheap."""
     usual = {"sigma": random_policy(2, by="position"), "penalties": 1e-9, "leaf_value": lambda state: 0.0}
     pre, menu = random_policy(1, by="position"), random_menu(5, by="position")
@@ -265,10 +265,10 @@ def expanded(expand, room, held=0):
         other[::4096] = b"x" * len(range(0, len(other), 4096))
         try:
             with config(max_memory=before + room):
-                said = str(expand().num_histories)
+                output = str(expand().num_histories)
         except ValueError as error:
-            said = str(error)
-        tell((said, time.process_time() - looked[0], (peak_memory() - before) / room))
+            output = str(error)
+        tell((output, time.process_time() - looked[0], (peak_memory() - before) / room))
 
     process, heard = forked(work)
     found = heard.recv()
@@ -302,20 +302,20 @@ ALL_OF_THEM = pytest.mark.slow("another kind of states")
 def test_games_that_run_away_are_refused(game, penalty, room, components):
     """Within a second of the estimate that passes the limit, and never using a fifth more than the room."""
     opponent = MixturePolicy([uniform] * components) if components else uniform
-    said, seconds, share = expanded(tree_of(game, penalty, opponent), room)
-    assert said.startswith("HistoryTree.from_game(): expected to need at most max_memory=")
-    assert "raise the penalties, give a position_key, give an evaluation function" in said
+    output, seconds, share = expanded(tree_of(game, penalty, opponent), room)
+    assert output.startswith("HistoryTree.from_game(): expected to need at most max_memory=")
+    assert "raise the penalties, give a position_key, give an evaluation function" in output
     assert seconds <= 1.0 and share <= 1.2
 
 
 @pytest.mark.slow("a machine's memory")
 def test_a_limit_is_used_and_not_passed():
     """The same tree beside what just lets it fit, and beside a little more."""
-    said, _, share = expanded(tree_of("tic_tac_toe", 1e-9), 2e9, held=1.75e9)
-    assert said == "549946"
+    output, _, share = expanded(tree_of("tic_tac_toe", 1e-9), 2e9, held=1.75e9)
+    assert output == "549946"
     assert 0.9 <= share <= 1.0
-    said, seconds, share = expanded(tree_of("tic_tac_toe", 1e-9), 2e9, held=1.9e9)
-    assert "got an estimate of" in said and seconds <= 1.0
+    output, seconds, share = expanded(tree_of("tic_tac_toe", 1e-9), 2e9, held=1.9e9)
+    assert "got an estimate of" in output and seconds <= 1.0
     assert 0.9 <= share <= 1.1
 
 
@@ -349,5 +349,5 @@ def test_bytes_a_history_are_what_the_page_says(game, most):
 )
 def test_games_alone_that_run_away_are_refused(game):
     """Before they have taken what they may."""
-    said, _, share = expanded(lambda: HistoryTree.of_game(game), 1e9)
-    assert said.startswith("HistoryTree.of_game(): expected to need at most max_memory=") and share <= 1.0
+    output, _, share = expanded(lambda: HistoryTree.of_game(game), 1e9)
+    assert output.startswith("HistoryTree.of_game(): expected to need at most max_memory=") and share <= 1.0

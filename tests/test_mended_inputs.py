@@ -126,8 +126,8 @@ def _long_name(folder):
 
 
 def _result(**change):
-    (told,) = samples.results()
-    return json.dumps(told | change).encode()
+    (message,) = samples.results()
+    return json.dumps(message | change).encode()
 
 
 def _tree(**changes):
@@ -205,7 +205,7 @@ def _corpus():
     replies = [{"after": [], "count": 1, "games": [5]}]
     wrong = {"utility": 2.0, "value": "x", "settings": 1, "person": {}, "budget": -1, "replies": replies}
     for name, value in wrong.items():
-        yield "result", lambda _, told={name: value}: _result(**told), r"expected a result\.json"
+        yield "result", lambda _, message={name: value}: _result(**message), r"expected a result\.json"
     for spec in (b"s(e=m,t=\x85)", b"x" * 10_000, b"cfr(" * 3000, b"uniform(a=%s)" % (b"9" * 5000)):
         yield "policy", spec, r"make_policy\(\)"
     yield "position", b"8/" * 5000 + b" w - - 0 1", "expected fen to be a FEN"
@@ -227,7 +227,7 @@ def _corpus():
     # Engines, and commands to ours.
     yield "uci_search", b"id name k\noption name \x7f type check\nuciok", "no option 'Hash'"
     yield "uci_player", b"x\n" * 20_000, "to answer 'uci' with 'uciok'"
-    yield "uci_main", b"\xff\nuci\nquit\nx", lambda said: b"uciok\n" in said
+    yield "uci_main", b"\xff\nuci\nquit\nx", lambda output: b"uciok\n" in output
     # Files that are no games.
     for data in (b"", b"\n" * 1000, bytes(range(256)) * 40, b"e4 e5 Nf3\n", b"[" * 10_000):
         yield "pgn_moves", data, r"pgn_moves\(\): expected games of anyone"
@@ -296,12 +296,12 @@ def test_a_store_whose_rows_are_out_of_order_gives_no_others(tmp_path):
 
 
 def _commands(engine):
-    UciEngine(engine, say=(told := []).append).run(["isready", "go nodes 1", "quit"])
-    assert "readyok" in told and told[-1] == "bestmove (none)"
+    UciEngine(engine, say=(message := []).append).run(["isready", "go nodes 1", "quit"])
+    assert "readyok" in message and message[-1] == "bestmove (none)"
 
 
 @pytest.mark.parametrize(
-    ("said", "use"),
+    ("output", "use"),
     [
         (b"id name x\nuciok\n", _commands),
         (
@@ -310,12 +310,12 @@ def _commands(engine):
         ),  # unasked
     ],
 )
-def test_an_engine_that_ends_is_not_started_forever(said, use):
+def test_an_engine_that_ends_is_not_started_forever(output, use):
     starts = []
 
     def sections():
-        starts.append(said)
-        return iter([said])
+        starts.append(output)
+        return iter([output])
 
     with engines.without_processes(sections):
         use(EnginePlayer("engine"))

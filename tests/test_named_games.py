@@ -59,10 +59,10 @@ def test_by_name_in_turns_and_by_a_gambit_files_path(call, tmp_path):
 
 def test_by_a_path_on_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for game, status, told in (
+    for game, status, message in (
         ("kuhn_poker", 0, "12 information states\nValue to player 0: -0.05555555556\n"),
         (random_efg(1, general=True), 1, "expected a zero-sum or constant-sum game"),
     ):
         pathlib.Path("kuhn.efg").write_text(to_efg(game))
         assert main(["precomp-games", "solve", "--game=kuhn.efg"]) == status
-        assert told in "".join(capsys.readouterr())
+        assert message in "".join(capsys.readouterr())

@@ -130,9 +130,9 @@ def test_licenses_of_what_the_wheel_has():
     vendor = "precomp_games/chess/study/vendor/cm-chessboard"
     vendored = (_ROOT / vendor / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"MIT|CC BY-SA 3\.0", vendored) == ["MIT", "CC BY-SA 3.0"]
-    told = importlib.metadata.metadata("precomp-games")
-    assert told["License-Expression"] == "Apache-2.0 AND MIT AND CC-BY-SA-3.0 AND CC0-1.0"
-    files = told.get_all("License-File")
+    message = importlib.metadata.metadata("precomp-games")
+    assert message["License-Expression"] == "Apache-2.0 AND MIT AND CC-BY-SA-3.0 AND CC0-1.0"
+    files = message.get_all("License-File")
     openings = "precomp_games/chess/study/vendor/chess-openings/README.md"
     assert sorted(files) == sorted(["LICENSE", openings, f"{vendor}/LICENSE", f"{vendor}/README.md"])
     assert "CC0 1.0" in (_ROOT / openings).read_text(encoding="utf-8")

@@ -201,13 +201,13 @@ def test_a_game_that_no_string_loads_has_to_be_given(pool, coin, tmp_path):
     coin.save(tmp_path / "tree.npz")
     loaded = HistoryTree.load(tmp_path / "tree.npz")
     assert loaded.same_as(coin)
-    told = r"got 'efg_game\(\)' .* give the tree its game with tree.with_game"
+    words_of_it = r"got 'efg_game\(\)' .* give the tree its game with tree.with_game"
     for use in (
         lambda: loaded.game,
         lambda: loaded.state(1),
         lambda: best_precomputation(loaded, 0).policy(),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=words_of_it):
             use()
     whole = loaded.with_game(pyspiel.load_efg_game(EFG))
     assert [str(whole.state(h)) for h in range(5)] == [str(coin.state(h)) for h in range(5)]

@@ -63,15 +63,15 @@ def evil(tmp_path):
 def fake(tmp_path):
     """Return the engine of the tests, as one file; its input goes to a file."""
     command = f"{sys.executable} {fake_engine.__file__}"
-    return program(tmp_path / "fake", f"tee -a {tmp_path}/told | {command}")
+    return program(tmp_path / "fake", f"tee -a {tmp_path}/input | {command}")
 
 
 def preparation(folder, engine="Fake 1.0", **settings):
     """Return a folder with the result of somebody's preparation."""
-    (told,) = results()
+    (message,) = results()
     folder.mkdir()
-    told = told | {"analyst": engine, "opponent": engine, "settings": told["settings"] | settings}
-    (folder / "result.json").write_text(json.dumps(told))
+    message = message | {"analyst": engine, "opponent": engine, "settings": message["settings"] | settings}
+    (folder / "result.json").write_text(json.dumps(message))
     return folder
 
 
@@ -87,7 +87,7 @@ def test_options_in_an_identity_are_not_set(flag, tmp_path, fake, capsys):
     assert error.startswith("error: --engine: expected the engine that the preparation was made with")
     assert error.count("\n") == 1 and "--engine_option='SyzygyPath=$(id>x)'" in error
     assert not (tmp_path / ".bashrc").exists()
-    assert "Debug Log File" not in (tmp_path / "told").read_text()
+    assert "Debug Log File" not in (tmp_path / "input").read_text()
     # It is printed cleanly, and not whole.
     for number, engine in enumerate(("\x1b[2J\u202e\n[A=b]", "x [" + "A=b, " * 100_000 + "C=d]")):
         folder = preparation(tmp_path / f"{number}", engine)
@@ -153,8 +153,8 @@ def test_a_result_names_no_file_of_a_sparring(tmp_path):
 
 
 def test_an_earlier_match_is_put_aside_by_number(tmp_path):
-    told = json.loads(left("spar")["result.json"]) | {"games": {"played": 1}}
-    resume("spar", tmp_path, {"result.json": json.dumps(told).encode()})
+    message = json.loads(left("spar")["result.json"]) | {"games": {"played": 1}}
+    resume("spar", tmp_path, {"result.json": json.dumps(message).encode()})
     assert (tmp_path / "last_1.pgn").read_bytes() == left("spar")["last.pgn"]
 
 
@@ -164,8 +164,8 @@ def test_an_earlier_match_is_put_aside_by_number(tmp_path):
 def test_a_sparring_goes_on_behind_its_last_whole_game(name, size, whole, tmp_path):
     """A game that is cut off is reported in one line and played again."""
     before = left("spar")[name]
-    said = resume("spar", tmp_path, {name: before[:size]})
-    assert f"{name} ended amid a game: its last " in said and said.count("ended amid") == 1
+    output = resume("spar", tmp_path, {name: before[:size]})
+    assert f"{name} ended amid a game: its last " in output and output.count("ended amid") == 1
     assert (tmp_path / name).read_bytes().count(b"[Event ") == before.count(b"[Event ")
     assert whole == 0 or (tmp_path / name).read_bytes().startswith(before[: len(before) // 2])
 
@@ -185,30 +185,30 @@ def test_games_are_not_written_through_links(name, tmp_path):
 @given(st.sampled_from(["spar", "report"]), st.data())
 def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name, data):
     """A result that is read can be shown, and written again."""
-    told = {"": json.loads(left(name)["result.json"])}
-    holder, key = data.draw(st.sampled_from(places(told)))
+    message = {"": json.loads(left(name)["result.json"])}
+    holder, key = data.draw(st.sampled_from(places(message)))
     holder[key] = data.draw(st.sampled_from(VALUES))
     with tempfile.TemporaryDirectory() as folder:
-        pathlib.Path(folder, "result.json").write_text(json.dumps(told[""]))
+        pathlib.Path(folder, "result.json").write_text(json.dumps(message[""]))
         try:
             made = Preparation.read(folder)
         except ValueError as error:
-            words = "expected a result.json of precomp-games prepare, got" if holder is told else ""
+            words = "expected a result.json of precomp-games prepare, got" if holder is message else ""
             assert words in str(error) and "\n" not in str(error)
         else:
-            assert holder is not told
+            assert holder is not message
             json.dumps(made.to_json(), indent=1)
             assert BookPage(made).facts and str(made) and made.columns()
 
 
 def test_conditions_of_a_sparring_are_these_or_refused_in_one_line(tmp_path):
-    told = json.loads(left("spar")["sparring.json"])
-    changed = [told | {name: value} for value in VALUES for name in told if told[name] != value]
+    message = json.loads(left("spar")["sparring.json"])
+    changed = [message | {name: value} for value in VALUES for name in message if message[name] != value]
     path = tmp_path / "sparring.json"
     for other in (*VALUES, *changed):
         path.write_text(json.dumps(other))
         with pytest.raises(ValueError, match=r"^--output_dir: expected a new folder, or [^\n]*$"):
-            spar._check_conditions(path, told)
+            spar._check_conditions(path, message)
 
 
 @pytest.mark.parametrize("kind", [EvaluationStore, lambda path: Drill(small_book(), path)])
@@ -269,7 +269,7 @@ def test_parts_neither_lose_trust_nor_gain_it(tmp_path, monkeypatch):
         make_policy(game, nested[0])
 
 
-def test_all_that_a_policy_may_be_told_is_a_part_or_declared_or_known_to_be_harmless():
+def test_each_argument_of_a_policy_is_a_part_or_declared_or_known_to_be_harmless():
     """A text that is an argument of a policy by name is a spec, touches the machine, or stands here."""
     harmless = {
         *("games.player", "games.without", "games.fit", "games.speed", "polyglot.weights", "uci.plays"),
@@ -396,9 +396,9 @@ def test_readers_read_and_do_nothing_else(step, traced, tmp_path):
     done = subprocess.run(
         command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=600, check=True
     )
-    told = json.loads(done.stdout)
-    assert told.keys() == WATCHED.keys()
-    for name, row in told.items():
+    message = json.loads(done.stdout)
+    assert message.keys() == WATCHED.keys()
+    for name, row in message.items():
         assert row["events"] == [], name
         assert row["read"] == row["good"] >= 1, name
         assert row["hostile"] >= 20 // step, name

@@ -222,8 +222,8 @@ def test_the_text_of_a_pgn_file(path):
         {"Event": "Against an engine", "White": 'Joe "Hawk" \\ Müller', "Annotator": "me"},
     )
     text = path.read_text(encoding="utf-8")
-    told, moves = text.split("\n\n", 1)
-    assert told.splitlines() == [
+    words_of_it, moves = text.split("\n\n", 1)
+    assert words_of_it.splitlines() == [
         '[Event "Against an engine"]',
         *('[Site "?"]', '[Date "????.??.??"]', '[Round "?"]'),
         '[White "Joe \\"Hawk\\" \\\\ Müller"]',
@@ -278,11 +278,11 @@ def test_files_do_not_depend_on_the_order_of_positions(book):
 def test_comments_of_a_line(path):
     """Positions on the way that are not in the book have no comment."""
     write_pgn(Book(BOARD, chess.WHITE, [entry("e2e4 e7e5", {"g1f3": 1.0}, 0.5)]), path)
-    told = ["", "", "in 50% of games, forgetting it costs less than 0.01 points in 100 games"]
-    assert [node.comment for node in read_back(path).mainline()] == told
+    words_of_it = ["", "", "in 50% of games, forgetting it costs less than 0.01 points in 100 games"]
+    assert [node.comment for node in read_back(path).mainline()] == words_of_it
     write_pgn(one_line({"e2e4": 1.0}, worth=-0.013), path)
-    told = ["in 100% of games, forgetting it saves 1.3 points in 100 games"]
-    assert [node.comment for node in read_back(path).mainline()] == told
+    words_of_it = ["in 100% of games, forgetting it saves 1.3 points in 100 games"]
+    assert [node.comment for node in read_back(path).mainline()] == words_of_it
 
 
 def test_a_line_may_be_longer_than_pythons_recursion(path):

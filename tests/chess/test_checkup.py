@@ -21,7 +21,7 @@ NO_SCORES = "gives no 1 exact line(s)"
 
 
 @pytest.mark.parametrize(
-    ("words", "options", "demands", "told"),
+    ("words", "options", "demands", "message"),
     [
         ("", {"Hash": "32"}, BOTH, []),  # it can do all of it
         (
@@ -37,16 +37,16 @@ NO_SCORES = "gives no 1 exact line(s)"
         ("--fault=no-limit", {}, [NODES], ["does not keep nodes=300, with "]),
         ("--fault=no-nodes-no-end", {}, [NODES], ["does not keep nodes=300, "]),
         ("--fault=hang", {}, [NODES], ["does not keep nodes=300, with no move in 0.5 s: --analyst_"]),
-        ("--fault=exit-at-start", {}, [NODES], []),  # told when it is started in earnest
+        ("--fault=exit-at-start", {}, [NODES], []),  # it fails when it is started for good
     ],
 )
-def test_what_an_engine_cannot_do_is_told_at_once(words, options, demands, told, monkeypatch):
+def test_what_an_engine_cannot_do_is_an_error_at_once(words, options, demands, message, monkeypatch):
     monkeypatch.setattr("precomp_games.chess.engines.uci.COUNT_SECONDS", 0.1)
     if words == "--fault=hang":
         monkeypatch.setattr(pool, "_PATIENCE", 0.5)
     found = engine_troubles([*FAKE, *words.split()], options, "engine_option", demands)
-    assert len(found) == len(told) and all(map(str.startswith, found, told))
-    assert told != [NO_SCORES] or "--opponent_plays=bestmove" in found[0]
+    assert len(found) == len(message) and all(map(str.startswith, found, message))
+    assert message != [NO_SCORES] or "--opponent_plays=bestmove" in found[0]
 
 
 def test_a_command_lists_it_before_any_work(tmp_path, monkeypatch, capsys):
@@ -57,13 +57,13 @@ def test_a_command_lists_it_before_any_work(tmp_path, monkeypatch, capsys):
     words = ["precomp-games", "prepare", f"--engine={fake}", f"--opponent_engine={other}"]
     words += ["--max_plies=4", "--evaluation=linear", "--analyst_nodes=20", "--match_games=2"]
     assert main([*words, "--engine_option=Contempt=9"]) == 1
-    said = capsys.readouterr()
-    told = said.out.splitlines()
-    assert told[0].startswith(f"{fake} has no option 'Contempt'")
-    assert f"{other} has no MultiPV" in said.out and "and no score" in said.out
-    assert "more stand above" in said.err and "--opponent_plays=bestmove" in said.out
-    assert said.err.count("\n") == 1 and not list((tmp_path / "output").glob("*.sqlite"))
+    printed_text = capsys.readouterr()
+    message = printed_text.out.splitlines()
+    assert message[0].startswith(f"{fake} has no option 'Contempt'")
+    assert f"{other} has no MultiPV" in printed_text.out and "and no score" in printed_text.out
+    assert "more stand above" in printed_text.err and "--opponent_plays=bestmove" in printed_text.out
+    assert printed_text.err.count("\n") == 1 and not list((tmp_path / "output").glob("*.sqlite"))
     for plays in ("bestmove", "game"):
         assert main([*words, f"--opponent_plays={plays}"]) == 0
-        said = capsys.readouterr().out
-        assert "Stockfish" not in said and "Fake 1.0" in said
+        printed_text = capsys.readouterr().out
+        assert "Stockfish" not in printed_text and "Fake 1.0" in printed_text

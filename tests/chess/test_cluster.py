@@ -167,14 +167,16 @@ def test_what_names_no_cluster_is_refused(name):
 
 def test_what_is_no_scheduler_file_is_refused(tmp_path):
     path = tmp_path / "scheduler.json"
-    for text, told in (
+    for text, message in (
         (None, "No such file"),
         *((text, "it is no scheduler file") for text in ("", "[]", '{"address": 5}', '{"address": "x"}')),
         ('{"address": "tcp://127.0.0.1:70000"}', "Timed out"),
     ):
         if text is not None:
             path.write_text(text)
-        named = pytest.raises(ConnectionError, match=rf"expected a scheduler at '{path}', got none .*{told}")
+        named = pytest.raises(
+            ConnectionError, match=rf"expected a scheduler at '{path}', got none .*{message}"
+        )
         with named, cluster_client(str(path), startup_seconds=0.2):
             pass
 
@@ -183,8 +185,8 @@ def test_a_scheduler_that_is_not_there_or_says_nothing_ends_in_an_error(monkeypa
     with pytest.raises(ConnectionError, match=r"expected a scheduler at 'tcp://127\.0\.0\.1:1', got none"):
         DaskEngine(FAKE, "tcp://127.0.0.1:1", startup_seconds=0.5)
     monkeypatch.setattr(clusters, "ANSWER_SECONDS", 0.5)
-    told = r"expected a scheduler at 'tcp.*', got none \(no answer within 0\.7 s\)"
-    with socket.socket() as silent, pytest.raises(ConnectionError, match=told):
+    message = r"expected a scheduler at 'tcp.*', got none \(no answer within 0\.7 s\)"
+    with socket.socket() as silent, pytest.raises(ConnectionError, match=message):
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         with cluster_client(f"tcp://127.0.0.1:{silent.getsockname()[1]}", startup_seconds=0.2):
@@ -200,8 +202,8 @@ def test_a_scheduler_that_goes_is_one_error_after_what_was_finished():
         made.close()
 
     with DaskEngine(FAKE, made.scheduler_address, startup_seconds=1.0) as engine:
-        told = r"DaskEngine\.search\(\): expected the scheduler at 'tcp://.*' to stay, got .*run again"
-        with pytest.raises(ConnectionError, match=told):
+        message = r"DaskEngine\.search\(\): expected the scheduler at 'tcp://.*' to stay, got .*run again"
+        with pytest.raises(ConnectionError, match=message):
             engine.search([*EPDS, *opening_positions(40)], LIMIT, 2, keep)
     assert 0 < len(came) < 40
     with pytest.raises(EngineError, match=r"DaskEngine\.search\(\): expected open engines, got closed ones"):
@@ -221,8 +223,8 @@ def test_a_scheduler_that_is_stopped_or_dies_while_engines_start(how, monkeypatc
     monkeypatch.setattr(clusters, "ANSWER_SECONDS", 1.0)
     monkeypatch.setattr("precomp_games.chess.engines.cluster._END_SECONDS", 1.0)
     monkeypatch.setattr(distributed.Client, "register_plugin", dying)
-    told = r"DaskEngine\(\): expected the scheduler at '.*' to stay, got .*run again"
-    with started(tmp_path) as path, pytest.raises(ConnectionError, match=told):
+    message = r"DaskEngine\(\): expected the scheduler at '.*' to stay, got .*run again"
+    with started(tmp_path) as path, pytest.raises(ConnectionError, match=message):
         try:
             DaskEngine(FAKE, str(path), startup_seconds=3.0)
         finally:
@@ -238,8 +240,8 @@ def test_a_worker_of_this_machine_that_dies_while_it_starts_is_named(monkeypatch
         os.kill(process.pid, signal.SIGKILL)
 
     monkeypatch.setattr(distributed.nanny.AsyncProcess, "start", dying)
-    told = r"expected 1 worker\(s\) of 'local:1' to start, got one that did not .*memory"
-    with pytest.raises(ConnectionError, match=told), cluster_client("local:1"):
+    message = r"expected 1 worker\(s\) of 'local:1' to start, got one that did not .*memory"
+    with pytest.raises(ConnectionError, match=message), cluster_client("local:1"):
         pass
 
 

@@ -206,8 +206,8 @@ def test_a_fault_is_cured_by_another_process_or_ends_in_one_error(fault, limit, 
     command = [*FAKE, f"--fault={fault}", f"--only={EPDS[2]}", "--times=3", f"--state={state}"]
     seconds = 0.7 if fault == "hang" else 20.0
     with EnginePool(command, workers=1, retries=1, timeout_seconds=seconds) as pool:
-        told = rf"{EPDS[2]!r} at {limit} from .*fake_engine.py.*{what}.*, 2 times running"
-        with pytest.raises(EngineError, match=told):
+        message = rf"{EPDS[2]!r} at {limit} from .*fake_engine.py.*{what}.*, 2 times running"
+        with pytest.raises(EngineError, match=message):
             pool.search(EPDS[:4], limit, 2, seen.__setitem__)
         assert seen == {epd: expected(epd, 2, limit) for epd in EPDS[:2]}  # what was finished before
         assert pool.search(EPDS[:4], limit, 2) == [expected(epd, 2, limit) for epd in EPDS[:4]]
@@ -225,8 +225,8 @@ def test_too_few_lines_are_searched_on_for(caplog):
             assert set(alive) <= set(pids(pool))  # no engine was at fault
     assert [(len(result.lines), result.nodes) for result in found[0]] == [(4, 1200), *3 * [(4, 300)]]
     assert found[0] == found[1]
-    told = [record.getMessage() for record in caplog.records]
-    assert len(told) == 2 and all("nodes=300 is too little for 4 lines" in text for text in told)
+    message = [record.getMessage() for record in caplog.records]
+    assert len(message) == 2 and all("nodes=300 is too little for 4 lines" in text for text in message)
 
 
 def test_too_few_lines_by_an_accident_are_asked_for_again(tmp_path):
@@ -254,8 +254,8 @@ def test_an_engine_may_answer_its_move_alone_where_no_score_is_asked(limit):
         (drawn,) = pool.search([START], limit, 1, samples=30)
         assert drawn.samples == 30 and not drawn.lines
         assert len(drawn.played) == (1 if limit == DEPTH else 3)
-        told = r"got no 1 exact .* and no score: .*plays=bestmove.*2 times running"
-        with pytest.raises(EngineError, match=told):
+        message = r"got no 1 exact .* and no score: .*plays=bestmove.*2 times running"
+        with pytest.raises(EngineError, match=message):
             pool.search([START], limit, 1)
 
 
@@ -294,8 +294,8 @@ def test_an_engine_without_multipv_gives_one_line(pool):
     with EnginePool([*FAKE, "--lacking=MultiPV"], workers=1) as lacking:
         assert lacking.search(EPDS[:3], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:3]]
         alive = pids(lacking)
-        told = r"^EnginePool\.search\(\): expected .* 2 lines, got an engine with no MultiPV: .*--top_k=1"
-        with pytest.raises(EngineError, match=told):
+        message = r"^EnginePool\.search\(\): expected .* 2 lines, got an engine with no MultiPV: .*--top_k=1"
+        with pytest.raises(EngineError, match=message):
             lacking.search(EPDS[:3], LIMIT, 2)
         assert pids(lacking) == alive  # nothing was tried again
     with pytest.raises(EngineError, match="MultiPV up to 10"):

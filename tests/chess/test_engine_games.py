@@ -73,8 +73,8 @@ def test_an_engine_that_fails_is_started_again_and_not_for_ever(fault, times, tm
     monkeypatch.setattr(engine_games, "_PATIENCE", 2.0 if fault == "hang" else 60.0)
     failing = entrant("them", f"--fault={fault}", f"--times={times}", f"--state={tmp_path / 'state'}")
     if times == 99:
-        told = r"expected an engine to play, got .* from them, in each of 3 games"
-        with pytest.raises(EngineError, match=told):
+        message = r"expected an engine to play, got .* from them, in each of 3 games"
+        with pytest.raises(EngineError, match=message):
             played(entrant("us"), failing)
     else:
         assert played(entrant("us"), failing) == played(entrant("us"), entrant("them"))
@@ -82,15 +82,15 @@ def test_an_engine_that_fails_is_started_again_and_not_for_ever(fault, times, tm
 
 
 @pytest.mark.parametrize(
-    ("command", "options", "told"),
+    ("command", "options", "message"),
     [
         ("/nowhere", {}, "expected '/nowhere' to start as a UCI engine"),
         (FAKE, {"Strength": "1"}, r"start as a UCI engine, got .*Strength.*: check"),
         ([*FAKE, "--fault=exit-at-start"], {}, r"start as a UCI engine, got .*, 3 times running: check"),
     ],
 )
-def test_what_cannot_be_started_is_refused(command, options, told):
-    with pytest.raises(EngineError, match=told):
+def test_what_cannot_be_started_is_refused(command, options, message):
+    with pytest.raises(EngineError, match=message):
         played(entrant("us"), MatchEngine("them", command, LIMIT, options))
 
 

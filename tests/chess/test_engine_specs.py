@@ -82,7 +82,7 @@ DRAWN = "to depend on no history, got a mixture that is drawn once"
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ("uci(nodes=-5)", "nodes"),
         ("uci(depth=20000)", "depth to be an integer from 1 to 10000"),
@@ -94,10 +94,10 @@ DRAWN = "to depend on no history, got a mixture that is drawn once"
         (f"uci(engine={sys.executable} arguments)", "no such file"),  # one file, and no command
     ],
 )
-def test_refusals(spec, told, tmp_path, monkeypatch):
+def test_refusals(spec, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.pgn").write_text('[White "A"]\n[Black "B"]\n\n1. e4 e5 *\n')
-    with pytest.raises((ValueError, EngineError), match=told):
+    with pytest.raises((ValueError, EngineError), match=message):
         opponent_policy(GAME, spec, HashEngine(), trusted=True)
 
 
@@ -114,10 +114,10 @@ def test_scores_of_a_weakened_engine_are_refused(options):
         ("EngineEvaluation", lambda: EngineEvaluation(engine, limit, 2, LinearUtility())),
         ("preparation_tree", lambda: preparation_tree(SETTINGS, engine)),
     ):
-        told = (
+        message = (
             rf"{name}\(\): expected options .* got '{options.split(',')[0]}'.* scores.*fewer nodes.*bestmove"
         )
-        with pytest.raises(ValueError, match=told) if weak else contextlib.nullcontext():
+        with pytest.raises(ValueError, match=message) if weak else contextlib.nullcontext():
             make()
     policy = EnginePolicy(GAME, engine, limit, 10.0, plays="bestmove")
     assert policy.samples == (20 if weak else 1)  # at full strength there is nothing to draw

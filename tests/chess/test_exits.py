@@ -123,15 +123,15 @@ def test_a_trap_in_words_and_as_a_game():
     assert (trap.history, trap.reply, trap.line) == (uci("e2e4"), *uci("c7c5"), uci("g1f3"))
     assert (trap.reach, trap.probability) == pytest.approx((0.75, 0.48))
     assert trap.gain == pytest.approx(0.6 - (0.375 * 0.5 + 0.015 * 0.9) / 0.39)
-    told = (
+    message = (
         "After 1. e4, 48 of 100 play c5?, which gives you 8.5 points more in 100 games than their other "
         "moves: 2. Nf3. It comes up in 36 of 100 games."
     )
-    assert trap.text(book.start) == told
+    assert trap.text(book.start) == message
     game = chess.pgn.read_game(io.StringIO(traps_pgn(book, [trap], {"Event": "Traps", "White": "Book"})))
     assert [node.san() for node in game.mainline()] == ["e4", "c5", "Nf3"] and game.headers["White"] == "Book"
     reply = game.next().next()
-    assert reply.nags == {chess.pgn.NAG_MISTAKE} and " ".join(reply.comment.split()) == told
+    assert reply.nags == {chess.pgn.NAG_MISTAKE} and " ".join(reply.comment.split()) == message
     assert traps_pgn(book, [], {}) == ""
     shares = (0.705, 0.03, 0.015, 0.25)  # one in 25 is not likely
     rare = [dataclasses.replace(each, reach=share) for each, share in zip(exits, shares, strict=True)]

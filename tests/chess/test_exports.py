@@ -63,10 +63,10 @@ def test_pgn_files_have_the_tree_of_the_book_and_its_sentences(book, has_exits):
         assert set(tree_of(game)) == plain_tree(book, folder) and game.board() == book.start
     assert {move: each for game in chapters for move, each in tree_of(game).items()} == tree_of(game)
     assert {game.headers["Orientation"] for game in chapters} == {chess.COLOR_NAMES[book.side]}
-    said = BookSentences(each.made)
+    output = BookSentences(each.made)
     for history, comment in tree_of(game).items():
         ours = len(history) % 2 == (book.start.turn == book.side)
-        expected = history and (said.of_move(history) if ours else said.of_reply(history))
+        expected = history and (output.of_move(history) if ours else output.of_reply(history))
         assert " ".join(comment.split()) == (expected or "")
 
 

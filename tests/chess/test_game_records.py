@@ -178,8 +178,8 @@ def test_odd_games(tmp_path, text, plies, reason):
     records, report = read(tmp_path, game("1. c4 c5"), text, game("1. d4 d5"))
     assert moves_of(records[0]) == ["c2c4", "c7c5"] and moves_of(records[-1]) == ["d2d4", "d7d5"]
     assert [len(record.actions) for record in records[1:-1]] == ([] if plies is None else [plies])
-    told = {} if reason is None else {reason: 1}
-    assert (dict(report.left_out), dict(report.cut)) == ((told, {}) if plies is None else ({}, told))
+    message = {} if reason is None else {reason: 1}
+    assert (dict(report.left_out), dict(report.cut)) == ((message, {}) if plies is None else ({}, message))
     assert reason is None or reason in str(report)
 
 
@@ -288,7 +288,7 @@ def test_a_report_of_several_files_limits_none_of_them(tmp_path):
 
 def test_clocks_are_read_where_they_are_times(tmp_path):
     """Only clocks of the main line count, and no comment ends the reading."""
-    told = {
+    message = {
         "e4": "[%clk 0:02:59]",
         "e5": "[%eval 0.2] [%clk 1:00:00.5]",
         "Nf3": "no clock",
@@ -299,7 +299,7 @@ def test_clocks_are_read_where_they_are_times(tmp_path):
         "Nf6": "[%clk ٠:٠٢:٥٩]",
         "O-O": "[%clk 0:00:00] book",
     }
-    moves = " ".join(f"{move} {{{comment}}} ({move} {{[%clk 0:00:09]}})" for move, comment in told.items())
+    moves = " ".join(f"{move} {{{comment}}} ({move} {{[%clk 0:00:09]}})" for move, comment in message.items())
     (record,), _ = read(tmp_path, game(moves, TimeControl="180+2"), clocks=True)
     assert record.clocks == (179.0, 3600.5, *[None] * 6, 0.0)
     assert record.control == (180, 2) and record.speed == "blitz"

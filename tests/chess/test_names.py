@@ -233,7 +233,7 @@ def test_all_who_ask_for_one_tell_of_others(bluebaum, capsys):
 
 
 @pytest.mark.parametrize("asked", [*_BLUEBAUM, "bluebaum", "Matthias_Blübaum", "Blubaum; Bluebaum, Matthias"])
-def test_all_spellings_are_taken_where_that_is_said_and_left_out(asked, bluebaum):
+def test_all_spellings_are_taken_where_that_is_asked_and_left_out(asked, bluebaum):
     given = flags.FlagValues()
     opponent.define(given)
     given(["opponent", f"--games={bluebaum}", f"--player={asked}", "--all_spellings"])

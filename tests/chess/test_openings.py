@@ -40,9 +40,9 @@ def test_positions_are_those_near_the_value_whoever_left_there(tmp_path):
     lines = (tmp_path / "openings.epd").read_text().splitlines()
     for each, line in zip(near, lines, strict=True):
         board = chess.Board()
-        told = board.set_epd(line)
+        message = board.set_epd(line)
         assert board.epd() == each.board.epd()
-        assert told["c0"] == f"White scored 50 points in 100 games, by {each.games} of them"
+        assert message["c0"] == f"White scored 50 points in 100 games, by {each.games} of them"
     read = io.StringIO((tmp_path / "openings.pgn").read_text())
     for each in near:
         game = chess.pgn.read_game(read)

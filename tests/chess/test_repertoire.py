@@ -92,7 +92,7 @@ def test_another_start_position(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("moves", "lines", "told"),
+    ("moves", "lines", "message"),
     [
         ("1. e4 e5 2. Ke4 Nc6", [""], "1 cut: a move that cannot be read"),
         ("1. e4 e5 (1... Ke4 2. d4 d5 3. c4) 2. Nf3", ["", "e4 e5"], "1 left out: a line without a move"),
@@ -106,11 +106,11 @@ def test_another_start_position(tmp_path):
         (f"1. e4 e5 2. Nf3 ${'9' * 5000} Nc6 3. Bb5", ["", "e4 e5"], "1 cut: a game that cannot be read"),
     ],
 )
-def test_broken_lines(tmp_path, moves, lines, told):
+def test_broken_lines(tmp_path, moves, lines, message):
     """Each between two good games, which are read all the same."""
     book = read(tmp_path, game("1. c4 c5 2. Nc3"), game(moves), game("1. d4 d5 2. c4"))
     assert set(known(book)) == {after("c4 c5"), after("d4 d5"), *map(after, lines)}
-    assert told in str(book.report) and "\n" not in str(book.report)
+    assert message in str(book.report) and "\n" not in str(book.report)
 
 
 def test_deep_and_long_ones_are_bounded(tmp_path):
@@ -170,9 +170,9 @@ def test_what_is_wrong_with_a_polyglot_file_is_counted(tmp_path):
         "an entry that breaks off": 1,
         "entries of the other side, or that play does not reach": 1,
     }
-    told = str(book.report)
-    assert "entries not sorted" in told and "1 entries that repeat another" in told
-    assert "1 moves of weight 0" in told and "\n" not in told
+    message = str(book.report)
+    assert "entries not sorted" in message and "1 entries that repeat another" in message
+    assert "1 moves of weight 0" in message and "\n" not in message
     path.write_bytes(unwanted)
     with pytest.raises(ValueError, match=r"expected moves of white .* got none .*1 moves of weight 0"):
         read_repertoire(path, chess.WHITE)

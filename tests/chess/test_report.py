@@ -65,8 +65,8 @@ def test_the_data_of_a_page_are_those_of_its_book_and_of_the_games_behind_it(tmp
     assert len(each.made.exits) == len(nodes["exit"]) and list(nodes["played"].values()) == [[7, 0.5]]
     assert set(nodes["note"].values()) == {"Where it begins.", "The Sicilian."}
     assert nodes["name"]["1"] == "B00 King's Pawn Game"
-    told = sorted(data["games"])  # each once, whatever the number of replies it is behind
-    assert told == [
+    message = sorted(data["games"])  # each once, whatever the number of replies it is behind
+    assert message == [
         ["Ann", "Bob", 1999, "1-0", "e4 e5 Nf3 Nc6", "Mc0kGV5q"],
         ["Carol <b>", "Bob", None, "1/2-1/2", "", ""],
         ["Dan", "Bob", 2000, "0-1", "e4 e5", "Mc0k"],
@@ -100,8 +100,8 @@ def test_answers_that_the_pages_drill_accepts_are_legal_moves(fen, tmp_path):
     move = next(iter(board.legal_moves))
     book = Book(board, board.turn, [BookPosition((), (BookMove(move, 1.0),), 1.0, 0.1)])
     (data,) = data_of(page_of(tmp_path / "page.html", page_with(book, [0.1], 0.6, 0.5)))
-    told = data["positions"][0]["legal"]
-    pairs = {(squares.index(a), squares.index(b)) for a, b in zip(told[::2], told[1::2], strict=True)}
+    message = data["positions"][0]["legal"]
+    pairs = {(squares.index(a), squares.index(b)) for a, b in zip(message[::2], message[1::2], strict=True)}
     assert pairs == {(each.from_square, each.to_square) for each in board.legal_moves}
 
 

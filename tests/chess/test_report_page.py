@@ -230,7 +230,7 @@ def test_moves_by_mouse(small_page, page):
     assert text(page, "#here .note") == "The Sicilian."
     # A move that the book does not have stays where it was, with a message.
     ActionChains(page, duration=50).click(square("a2")).perform()
-    assert "in this book" in text(page, "#said")
+    assert "in this book" in text(page, "#notice")
     click(page, "#back")
     assert line(page) == ["Start", "1. e4"]
     click(page, "#here tr[data-move=e7e5] button")
@@ -493,8 +493,8 @@ def test_what_is_no_move_is_no_answer(page, tmp_path):
     press(page, "d")
     for word in ("--", "0000", "?", "help", "", "Z0", "@@@@", "Ke2", "dxe5", "e2e5", "O-O", "0-0-0"):
         press(page, *[word] * bool(word), Keys.ENTER)
-        told = f"“{word}” is no move here" if word else "Type a move, or say that you do not know"
-        assert told in text(page, "#drill .warn") and "0 of 0 right" in text(page, "#drill")
+        message = f"“{word}” is no move here" if word else "Type a move, or say that you do not know"
+        assert message in text(page, "#drill .warn") and "0 of 0 right" in text(page, "#drill")
     assert page.execute_script(KEPT) is None
     press(page, "Nf3", Keys.ENTER)  # a move, and known to be worse
     assert "No. The book plays e4" in text(page, "#drill") and "0 of 1 right" in text(page, "#drill")
@@ -519,7 +519,7 @@ def test_a_drill_on_a_phone_shows_its_board(person_page, page, width, height):
     assert page.find_element(By.CSS_SELECTOR, ".tiles").is_displayed()
 
 
-def test_a_browser_that_keeps_nothing_is_said_to(page, small_page, tmp_path):
+def test_the_page_says_that_the_browser_keeps_nothing(page, small_page, tmp_path):
     outer = tmp_path / "outer.html"  # in such a frame localStorage raises
     outer.write_text(f'<iframe sandbox="allow-scripts" src="{small_page.as_uri()}"></iframe>')
     page.get(outer.as_uri())

@@ -58,19 +58,20 @@ _WHO = {BY_OPPONENT: "they", BY_OWNER: "we", AT_ITS_END: "its end"}
 )
 def test_each_departure_and_each_return(tmp_path, side, moves, left):
     review = reviewed(tmp_path, moves, side)
-    told = [(_WHO[row["left_by"]], row["played"], row["back"]) for row in review.games]
+    message = [(_WHO[row["left_by"]], row["played"], row["back"]) for row in review.games]
     assert (
-        ", ".join(f"{who} {move} ({back})" if back else f"{who} {move}" for who, move, back in told) == left
+        ", ".join(f"{who} {move} ({back})" if back else f"{who} {move}" for who, move, back in message)
+        == left
     )
-    assert sum(review.left_by.values()) == len(told)
+    assert sum(review.left_by.values()) == len(message)
     assert all(moves.startswith(row["after"]) or row["after"] == "(start)" for row in review.games)
 
 
 def test_replies_count_again_after_a_return(tmp_path):
     review = reviewed(tmp_path, "1. c4 Nf6 2. Nc3 e5 3. g3 d5 4. cxd5 Nxd5 5. Bg2 Nb6")
-    told = {(row["after"], row["reply"]) for row in review.replies}
+    message = {(row["after"], row["reply"]) for row in review.replies}
     after = "1. c4 Nf6 2. Nc3 e5 3. g3"
-    assert told == {("1. c4", "Nf6"), (after, "d5"), (f"{after} d5 4. cxd5", "Nxd5")}
+    assert message == {("1. c4", "Nf6"), (after, "d5"), (f"{after} d5 4. cxd5", "Nxd5")}
 
 
 class _Scores(HashEngine):

@@ -64,10 +64,10 @@ class Counted:
     def text(self, history):
         before, after, position = history[:-1], self.after(history), self.known[history[:-1]]
         share = {each: self.mass[each] / self.mass[history] for each in after}
-        told = [f"You get here in {often(position.reach)}."] if before else []
+        message = [f"You get here in {often(position.reach)}."] if before else []
         if len(position.moves) > 1:
             (own,) = (play.probability for play in position.moves if play.move == history[-1])
-            told.append(f"Play {self.name(history)} in {often(own, 'cases')}.")
+            message.append(f"Play {self.name(history)} in {often(own, 'cases')}.")
         expected = min(after, key=lambda each: (-share[each], each[-1].uci()))
         answered = [each for each in after if each in self.known]
         main = max(answered, key=share.get, default=None)
@@ -85,41 +85,41 @@ class Counted:
         lost = main is not None and expected not in self.known
         then = ", to which the book has no answer" if lost else punished if usual == expected else ""
         mark = "?" if usual == expected else ""
-        told.append(f"Expect {self.name(expected)}{mark} in {often(share[expected], 'cases')}{then}.")
+        message.append(f"Expect {self.name(expected)}{mark} in {often(share[expected], 'cases')}{then}.")
         if usual not in (None, expected):
             what = f"{self.name(usual)}?, in {often(share[usual], 'cases')}"
-            told.append(f"The usual mistake is {what}{punished}.")
+            message.append(f"The usual mistake is {what}{punished}.")
         if len(plan) > 1:
-            told.append(f"Your plan against {self.name(main)} is {listed(plan)}.")
+            message.append(f"Your plan against {self.name(main)} is {listed(plan)}.")
         if main is None:
             score = points(self.value[history] / self.mass[history])
-            told.append(f"The book ends here. Analyst's score: {score} of 100.")
+            message.append(f"The book ends here. Analyst's score: {score} of 100.")
         rest = [each for each in after if each not in self.known and share[each] >= 0.05]
         rest = sorted((each for each in rest if each != expected), key=lambda each: -share[each])
         if main is not None and rest:
             names = list(map(self.name, rest))
             names[3:] = names[3:] if len(names) < 5 else [f"{len(names) - 3} others"]
-            told.append(f"The book has no answer to {listed(names, 'or')}.")
-        return " ".join(told)
+            message.append(f"The book has no answer to {listed(names, 'or')}.")
+        return " ".join(message)
 
 
 @examples(80)
 @given(random_books(25), st.integers(0, 2**32))
 def test_each_number_is_that_of_all_games(book, seed):
     made = made_of(book, exits=exits_of(book, seed), evaluations=evaluations_of(book, seed))
-    said, counted = BookSentences(made), Counted(made)
+    output, counted = BookSentences(made), Counted(made)
     for position in book.positions:
         for play in position.moves:
             history = (*position.history, play.move)
-            assert said.of_move(history) == counted.text(history)
+            assert output.of_move(history) == counted.text(history)
             for reply in counted.after(history):
                 share = counted.mass[reply] / counted.mass[history]
-                assert said.share(reply) == pytest.approx(share)
-                assert said.is_mistake(reply) == (reply in counted.costs)
-                assert said.of_reply(reply) == f"In {often(share, 'cases')}."
+                assert output.share(reply) == pytest.approx(share)
+                assert output.is_mistake(reply) == (reply in counted.costs)
+                assert output.of_reply(reply) == f"In {often(share, 'cases')}."
 
 
-def test_nothing_is_said_that_is_not_known():
+def test_nothing_unknown_is_printed():
     """Without exits, reach and the book's own line are known; without evaluations, no mistake is."""
     positions = [
         entry("", {"e2e4": 1.0}),
@@ -128,17 +128,17 @@ def test_nothing_is_said_that_is_not_known():
         entry("e2e4 e7e5 g1f3 b8c6", {"f1b5": 1.0}, 0.3),
     ]
     book = Book(chess.Board(), chess.WHITE, positions)
-    said = BookSentences(made_of(book))
-    assert said.of_move(uci("e2e4")) == "Your plan against 1...e5 is 2. Nf3 and 3. Bb5."
-    assert said.of_move(uci("e2e4 c7c5 g1f3")) == "You get here in 1 of 50 games."
-    assert said.of_move(uci("e2e4 e7e5 g1f3 b8c6 f1b5"), whole=False) == ""
-    assert said.of_move(uci("d2d4")) == said.of_move(uci("e2e4 e7e5 b1c3")) == ""
-    assert said.of_reply(uci("e2e4 e7e5")) == "" and said.share(uci("e2e4 e7e5")) is None
-    assert not said.is_rare(uci("e2e4 c7c5"), 1.0) and not said.is_mistake(uci("e2e4 c7c5"))
+    output = BookSentences(made_of(book))
+    assert output.of_move(uci("e2e4")) == "Your plan against 1...e5 is 2. Nf3 and 3. Bb5."
+    assert output.of_move(uci("e2e4 c7c5 g1f3")) == "You get here in 1 of 50 games."
+    assert output.of_move(uci("e2e4 e7e5 g1f3 b8c6 f1b5"), whole=False) == ""
+    assert output.of_move(uci("d2d4")) == output.of_move(uci("e2e4 e7e5 b1c3")) == ""
+    assert output.of_reply(uci("e2e4 e7e5")) == "" and output.share(uci("e2e4 e7e5")) is None
+    assert not output.is_rare(uci("e2e4 c7c5"), 1.0) and not output.is_mistake(uci("e2e4 c7c5"))
     lost = [BookExit(uci("e2e4 e7e5 g1f3 b8c6 f1b5 a7a6"), False, 1.0, None)]
     unvalued = BookSentences(made_of(book, exits=lost))
-    told = "You get here in 30 of 100 games. Expect 3...a6 in nearly every case. The book ends here."
-    assert unvalued.of_move(uci("e2e4 e7e5 g1f3 b8c6 f1b5")) == told
+    message = "You get here in 30 of 100 games. Expect 3...a6 in nearly every case. The book ends here."
+    assert unvalued.of_move(uci("e2e4 e7e5 g1f3 b8c6 f1b5")) == message
 
 
 def test_mates_ends_of_games_and_games_that_were_seen():
@@ -165,15 +165,16 @@ def test_mates_ends_of_games_and_games_that_were_seen():
     }
     evaluations = {moves: chess.engine.PovScore(score, chess.WHITE) for moves, score in scores.items()}
     made = made_of(book, exits=exits, evaluations=evaluations)
-    said = BookSentences(made)
-    assert said.of_move(uci("e2e4 f7f6 d2d4")) == (
+    output = BookSentences(made)
+    assert output.of_move(uci("e2e4 f7f6 d2d4")) == (
         "You get here in 50 of 100 games. Expect 2...g5? in 60 of 100 cases: it allows mate in 1, and you "
         "answer 3. Qh5#. The book has no answer to 2...d5."
     )
     assert (
-        said.of_move(uci("e2e4 f7f6 d2d4 g7g5 d1h5")) == "You get here in 30 of 100 games. The game is over."
+        output.of_move(uci("e2e4 f7f6 d2d4 g7g5 d1h5"))
+        == "You get here in 30 of 100 games. The game is over."
     )
-    assert said.of_move(uci("e2e4")) == (
+    assert output.of_move(uci("e2e4")) == (
         "Expect 1...e5 in 50 of 100 cases. The usual mistake is 1...f6?, in 50 of 100 cases: it costs 1.1 "
         "pawns. Your plan against 1...f6 is 2. d4 and 3. Qh5#."
     )

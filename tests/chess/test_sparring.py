@@ -258,9 +258,9 @@ def spar(tmp_path, monkeypatch, capsys):
     def run(*flags, engine=REMEMBERS, fen=ROOK, error=""):
         how = [f"--engine={engine}", f"--fen={fen}", "--max_plies=4", "--max_evaluations=10", "--menu=2"]
         status = main(["precomp-games", "spar", *how, "--output_dir=out", *flags])
-        said = capsys.readouterr()
-        assert (status, error in said.err) == (1 if error else 0, True), said.err
-        return said.err if error else said.out
+        output = capsys.readouterr()
+        assert (status, error in output.err) == (1 if error else 0, True), output.err
+        return output.err if error else output.out
 
     return run
 
@@ -276,23 +276,23 @@ def test_a_sparring_goes_on_where_it_was(spar, tmp_path):
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "games.pgn").write_text('[Event "Sparring, round 0"]\n[Site')  # as a full disk leaves it
-    said = spar(*how, "--play=1", "--last=0")
-    assert "Round 0             scored" in said and "in 1 game (no book)" in said
-    said = spar(*how, "--play=2", "--last=2")
-    assert "in 2 games (no book)" in said and "Promise " in said and "Elo " in said
-    assert "without a book" in said and "in 4 games\n" in said and "\nGain                " in said
+    output = spar(*how, "--play=1", "--last=0")
+    assert "Round 0             scored" in output and "in 1 game (no book)" in output
+    output = spar(*how, "--play=2", "--last=2")
+    assert "in 2 games (no book)" in output and "Promise " in output and "Elo " in output
+    assert "without a book" in output and "in 4 games\n" in output and "\nGain                " in output
     for name in ("book.bin", "book.pgn", "result.json", "rounds.csv", "rounds.png", "last.pgn"):
         assert (folder / name).exists()
     assert count(folder / "without.pgn") == count(folder / "games.pgn") == 2
     assert Preparation.read(folder).settings.calibration == "engines"  # what moves are worth under a clock
     again = spar(*how, "--play=2", "--last=2")  # there is nothing left to do
-    assert again.splitlines()[-4:] == said.splitlines()[-4:]
+    assert again.splitlines()[-4:] == output.splitlines()[-4:]
     first = (folder / "games.pgn").read_text()
     with (folder / "games.pgn").open("a") as file:  # as a run leaves it that is killed
         file.write('[Event "Sparring, round 1"]\n[Round "1.1"]\n[White "precomp-gam')
-    said = spar(*how, "--play=4", "--last=1")
+    output = spar(*how, "--play=4", "--last=1")
     assert (folder / "games.pgn").read_text().startswith(first)
-    assert "Round 0 " not in said and "Round 1 " in said and "or more expected by 4 games" in said
+    assert "Round 0 " not in output and "Round 1 " in output and "or more expected by 4 games" in output
     counts = [count(folder / f"{name}.pgn") for name in ("last_2", "last", "without")]
     assert counts == [2, 1, 2]  # without a book they are the same with any
     spar(
@@ -310,9 +310,9 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(spar, tmp_path, m
         return real(*arguments, **how)
 
     monkeypatch.setattr("precomp_games.chess.plan.sparring.prepare_from_games", watched)
-    said = spar("--clock=5+0.1", "--round=1", "--play=2", "--last=1", "--output_dir=o (1), a=b")
+    output = spar("--clock=5+0.1", "--round=1", "--play=2", "--last=1", "--output_dir=o (1), a=b")
     assert asked == [(Clock(5.0, 0.1), 0.03, -1.0), (Clock(5.0, 0.1), 0.03, 0.6)]  # a round's, and the last
-    assert "keeps no limit of nodes" not in said
+    assert "keeps no limit of nodes" not in output
     settings = Preparation.read(tmp_path / "o (1), a=b").settings
     assert settings.min_probability == 1e-3
     assert "d=uci(nodes=10000,r=5,top_k=4),per=move)" in settings.opponent
@@ -322,8 +322,8 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(spar, tmp_path, m
 @pytest.mark.parametrize("fault", ["no-nodes", "move-alone"])
 def test_under_a_clock_an_engine_needs_no_nodes_and_no_scores(fault, spar):
     opponent = f"--opponent_engine={REMEMBERS} --fault={fault}"
-    said = spar(opponent, "--clock=5+0.1", "--play=1", "--last=0")
-    assert "keeps no limit of nodes" in said and "in 1 game (no book)" in said
+    output = spar(opponent, "--clock=5+0.1", "--play=1", "--last=0")
+    assert "keeps no limit of nodes" in output and "in 1 game (no book)" in output
 
 
 def test_options_and_limits_reach_the_engines_that_play(spar, tmp_path, monkeypatch):
@@ -335,8 +335,8 @@ def test_options_and_limits_reach_the_engines_that_play(spar, tmp_path, monkeypa
         play_engine_games(book, own, opponent, *rest, **how)
 
     monkeypatch.setattr("precomp_games.commands.spar.play_engine_games", watched)
-    said = spar("--play=3", "--last=5", "--engine_option=Style=Wild")
-    assert "in 1 game (no book)" in said and count(tmp_path / "out" / "last.pgn") == 1
+    output = spar("--play=3", "--last=5", "--engine_option=Style=Wild")
+    assert "in 1 game (no book)" in output and count(tmp_path / "out" / "last.pgn") == 1
     assert all(dict(each.options) == {"Style": "Wild"} for each in seen[0])
     other = [f"--opponent_engine={REMEMBERS} --lacking=Hash", "--opponent_nodes=300", "--own_nodes=200"]
     spar(*other, "--play=1", "--last=0", "--output_dir=other")
@@ -352,9 +352,11 @@ def test_games_of_another_match_program_teach_and_broken_ones_cost_themselves_al
     )
     broken = game.replace("1. d4", "1. Qh9 {book")
     (tmp_path / "match (1), a=b.pgn").write_text(f"{game}{broken}{game}")
-    said = spar("--games=match (1), a=b.pgn", "--opponent_name=Theirs", fen=ENDGAME)
-    assert "Games               2 games; 1 left out" in said
-    assert "Scored              0.00 +- 0.00 in 2 games" in said and (tmp_path / "out" / "book.bin").exists()
+    output = spar("--games=match (1), a=b.pgn", "--opponent_name=Theirs", fen=ENDGAME)
+    assert "Games               2 games; 1 left out" in output
+    assert (
+        "Scored              0.00 +- 0.00 in 2 games" in output and (tmp_path / "out" / "book.bin").exists()
+    )
 
 
 @pytest.mark.parametrize(

@@ -174,16 +174,16 @@ def test_no_put_that_has_returned_is_lost_where_one_of_two_processes_is_killed(t
             tell(i)
 
     (killed, first), (other, second) = forked(put, "a", 10**9), forked(put, "b", 100)
-    told = [first.recv() for _ in range(100)]
+    message = [first.recv() for _ in range(100)]
     killed.kill()
     with contextlib.suppress(EOFError):
         while True:
-            told.append(first.recv())
+            message.append(first.recv())
     assert [second.recv() for _ in range(100)] == list(range(100))
     other.join()
     killed.join()
     with EvaluationStore(path) as store:
-        for name, count in (("a", len(told)), ("b", 100)):
+        for name, count in (("a", len(message)), ("b", 100)):
             found = store.get_many("A", "nodes=5", 1, [f"{name}{i}" for i in range(count)])
             assert [found[f"{name}{i}"].nodes for i in range(count)] == list(range(count))
         assert store.engines() == ["A"]
@@ -209,7 +209,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
             EvaluationStore(tmp_path / name).close()
         with contextlib.closing(sqlite3.connect(tmp_path / name)) as db:
             db.execute(statement)
-    for name, modes, told in (
+    for name, modes, message in (
         ("no/s.db", (False, True), "directory does not exist"),
         (".", (False, True), "it is a directory or a device"),
         ("none.db", (True,), "no such file"),
@@ -224,7 +224,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
         path = tmp_path / name
         before = path.is_file() and path.read_bytes()
         for read_only in modes:
-            with pytest.raises(StoreError, match=rf"EvaluationStore\(\): .*{told}"):
+            with pytest.raises(StoreError, match=rf"EvaluationStore\(\): .*{message}"):
                 EvaluationStore(path, read_only)
         assert (path.is_file() and path.read_bytes()) == before
     with EvaluationStore(tmp_path / "empty.db") as store:  # what a killed creation leaves
@@ -329,12 +329,12 @@ def test_a_copy_has_the_keys_that_are_named(tmp_path):
             assert (len(reader), reader.engines()) == (2, ["A"])
             assert reader.get_many("A", LIMIT, 2, ["p1", "p2"], 20) == {"p1": PLAYED}
         before = copy.read_bytes()
-        for path, keys, told in (
+        for path, keys, message in (
             (copy, [("A", LIMIT, 2, "p1"), ("A", LIMIT, 2, "none")], "got 1 of 2 that are not"),
             (source, None, "no store is open on"),
             (tmp_path / "no" / "x.db", None, "expected to write"),
         ):
-            with pytest.raises(StoreError, match=told):
+            with pytest.raises(StoreError, match=message):
                 store.export(path, keys)
         assert copy.read_bytes() == before
 
@@ -436,11 +436,11 @@ def test_without_an_engine_there_is_what_is_stored(pool, tmp_path):
         assert engine.engine_id == "Fake 1.0"
         assert engine.search(EPDS[:6], LIMIT, 2) == ALL[:6]
         assert (engine.searches, engine.hits) == (0, 6)
-        for epds, limit, told in (
+        for epds, limit, message in (
             ([*EPDS[:8], EPDS[7]], LIMIT, r"got 2 position\(s\) that are not.*apt install"),
             (EPDS[:2], SearchLimit(nodes=7), r"at nodes=7, MultiPV 2, to be stored"),
         ):
-            with pytest.raises(EngineError, match=told):
+            with pytest.raises(EngineError, match=message):
                 engine.search(epds, limit, 2)
         with pytest.raises(ValueError, match="expected a position as EPD"):
             engine.search([STALEMATE], LIMIT, 2)

@@ -25,7 +25,7 @@ POSITION = ("position startpos", "go")
 OPENING = "e2e4 e7e5 g1f3 b8c6"
 
 
-def told(*commands, book=None, policy=last, player=None):
+def message(*commands, book=None, policy=last, player=None):
     """Return the engine's lines in reply to these commands."""
     lines, player = [], player or PolicyPlayer(policy, "last", 1)
     UciEngine(player, uci_book(book) if book else None, say=lines.append, seed=1).run(commands)
@@ -44,8 +44,8 @@ class Talk:
     """An engine in a thread, talked to line by line."""
 
     def __init__(self, player, book=None):
-        self.sent, self.said = queue.Queue(), queue.Queue()
-        engine = UciEngine(player, uci_book(book) if book else None, say=self.said.put, seed=1)
+        self.sent, self.notes = queue.Queue(), queue.Queue()
+        engine = UciEngine(player, uci_book(book) if book else None, say=self.notes.put, seed=1)
         self.thread = threading.Thread(target=engine.run, args=(iter(self.sent.get, None),), daemon=True)
         self.thread.start()
 
@@ -55,7 +55,7 @@ class Talk:
 
     def hear(self, start):
         """Return the next line that starts so; those before it are dropped."""
-        while not (line := self.said.get(timeout=20.0)).startswith(start):
+        while not (line := self.notes.get(timeout=20.0)).startswith(start):
             pass
         return line
 
@@ -63,14 +63,14 @@ class Talk:
         self.send(None)
         self.thread.join(20.0)
         assert not self.thread.is_alive()
-        return list(self.said.queue)
+        return list(self.notes.queue)
 
 
 # -- commands ------------------------------------------------------------------------------------------------
 
 
 def test_it_introduces_itself():
-    lines = told("uci", "isready", "quit", "isready")
+    lines = message("uci", "isready", "quit", "isready")
     assert lines[0] == "id name precomp-games: last"
     assert lines[-2:] == ["uciok", "readyok"]
     assert "option name OwnBook type check default true" in lines
@@ -78,20 +78,20 @@ def test_it_introduces_itself():
 
 def test_a_book_answers_by_history_and_a_polyglot_file_by_position(tmp_path):
     book, path = book_of("g1f3 d7d5 d2d4 g8f6 | c2c4", "| g1f3", "g1f3 d7d5 | d2d4"), tmp_path / "book.bin"
-    assert told(*POSITION, book=book) == ["info string book: Nf3", "bestmove g1f3"]
+    assert message(*POSITION, book=book) == ["info string book: Nf3", "bestmove g1f3"]
     line = ("position startpos moves g1f3 d7d5", "go movetime 5")
-    assert told(*line, book=book)[-1] == "bestmove d2d4"
-    assert told(*E4, book=book) == [by_policy("e2e4")]
-    assert told("setoption name OwnBook value false", *line, book=book) == [by_policy("g1f3", "d7d5")]
+    assert message(*line, book=book)[-1] == "bestmove d2d4"
+    assert message(*E4, book=book) == [by_policy("e2e4")]
+    assert message("setoption name OwnBook value false", *line, book=book) == [by_policy("g1f3", "d7d5")]
     left = book_of("| e2e4", f"{OPENING} | f1b5")  # in which it has no move before that
     commands = (f"position startpos moves {OPENING}", "go")
-    assert told(*commands, book=left) == [by_policy(*OPENING.split())]
+    assert message(*commands, book=left) == [by_policy(*OPENING.split())]
     other = ("position startpos moves d2d4 d7d5 g1f3 g8f6", "go")
-    assert told(*other, book=book) == [by_policy("d2d4", "d7d5", "g1f3", "g8f6")]
+    assert message(*other, book=book) == [by_policy("d2d4", "d7d5", "g1f3", "g8f6")]
     write_polyglot(book, path)
-    assert told(*other, book=str(path))[-1] == "bestmove c2c4"
+    assert message(*other, book=str(path))[-1] == "bestmove c2c4"
     fen = chess.Board().fen().replace("KQkq", "-")  # another start
-    assert not told(f"position fen {fen}", "go", book=book)[0].startswith("info string book")
+    assert not message(f"position fen {fen}", "go", book=book)[0].startswith("info string book")
 
 
 def test_a_polyglot_file_that_is_not_sorted_is_read_all_the_same(tmp_path, caplog):
@@ -101,7 +101,7 @@ def test_a_polyglot_file_that_is_not_sorted_is_read_all_the_same(tmp_path, caplo
     data = path.read_bytes()
     path.write_bytes(b"".join(data[place : place + 16] for place in range(len(data) - 16, -1, -16)))
     commands = (*POSITION, "position startpos moves e2e4 c7c5", "go")
-    assert told(*commands, book=str(path))[1::2] == ["bestmove e2e4", "bestmove b1c3"]
+    assert message(*commands, book=str(path))[1::2] == ["bestmove e2e4", "bestmove b1c3"]
     assert "2 entries not sorted by their keys" in caplog.text and caplog.text.count("\n") == 1
 
 
@@ -119,12 +119,12 @@ def test_polyglot_files_that_are_none_are_refused_and_empty_ones_taken(tmp_path)
 
 def test_draws_from_a_mixed_book_follow_its_probabilities_the_seed_and_searchmoves():
     book = book_of("| e2e4 d2d4")
-    first = [line for line in told(*POSITION * 200, book=book) if line.startswith("best")]
-    assert first == [line for line in told(*POSITION * 200, book=book) if line.startswith("best")]
+    first = [line for line in message(*POSITION * 200, book=book) if line.startswith("best")]
+    assert first == [line for line in message(*POSITION * 200, book=book) if line.startswith("best")]
     assert 60 < first.count("bestmove e2e4") < 140 and len(first) == 200
-    lines = told(*("position startpos", "go searchmoves d2d4") * 5, book=book)
+    lines = message(*("position startpos", "go searchmoves d2d4") * 5, book=book)
     assert {line for line in lines if line.startswith("best")} == {"bestmove d2d4"}
-    assert told("position startpos", "go searchmoves a2a3", book=book) == [by_policy()]
+    assert message("position startpos", "go searchmoves a2a3", book=book) == [by_policy()]
 
 
 @pytest.mark.parametrize(("go", "release"), [("infinite", "stop"), ("ponder wtime 5", "ponderhit")])
@@ -133,7 +133,7 @@ def test_answers_wait_until_they_are_wanted(go, release, book):
     talk = Talk(PolicyPlayer(last, "last", 1), book)
     talk.send("position startpos", f"go {go}", "isready")
     assert talk.hear("readyok")
-    assert not any(line.startswith("bestmove") for line in list(talk.said.queue))
+    assert not any(line.startswith("bestmove") for line in list(talk.notes.queue))
     talk.send("go", "isready")  # refused: one search at a time
     assert "expected stop" in talk.hear("info string error")
     talk.send(release)
@@ -144,22 +144,22 @@ def test_answers_wait_until_they_are_wanted(go, release, book):
 
 
 def test_the_next_go_may_come_as_soon_as_an_answer_is_heard():
-    sent, said = queue.Queue(), []
+    sent, output = queue.Queue(), []
 
     def hear(line):
-        said.append(line)
+        output.append(line)
         if line.startswith("bestmove"):
-            sent.put("go" if len(said) < 5 else None)
+            sent.put("go" if len(output) < 5 else None)
             time.sleep(0.02)  # the command is read while the answer is still being written
 
     sent.put("go")
     UciEngine(PolicyPlayer(last, "last"), say=hear).run(iter(sent.get, None))
-    assert said == [by_policy()] * 5
+    assert output == [by_policy()] * 5
 
 
 @pytest.mark.parametrize("command", ["nonsense", "setoption", "setoption name OwnBook value perhaps"])
 def test_what_is_no_uci_is_reported_and_passed_over(command):
-    lines = told("position startpos moves e2e4", command, "go")
+    lines = message("position startpos moves e2e4", command, "go")
     assert lines[0].startswith("info string error: ") and len(lines[0]) < 400
     assert lines[1:] == [by_policy("e2e4")]
 
@@ -184,7 +184,7 @@ class Recorder(Player):
 def asked(*commands, options=(), book=None):
     """Return a player's questions after these commands, and the engine's lines."""
     player = Recorder(*options)
-    lines = told(*commands, book=book, player=player)
+    lines = message(*commands, book=book, player=player)
     return player.asked, lines
 
 
@@ -289,8 +289,8 @@ def test_after_a_position_that_cannot_be_played_there_is_none(position):
 
 
 def test_no_position_is_answered_when_an_answer_is_wanted():
-    assert told("position nonsense", "go infinite", "isready", "stop")[1:] == ["readyok", "bestmove 0000"]
-    assert told("go") == [by_policy()]  # the game's start, where no position was given
+    assert message("position nonsense", "go infinite", "isready", "stop")[1:] == ["readyok", "bestmove 0000"]
+    assert message("go") == [by_policy()]  # the game's start, where no position was given
 
 
 def test_chess960_is_played_by_a_player_who_knows_it():
@@ -304,20 +304,20 @@ def test_chess960_is_played_by_a_player_who_knows_it():
 
 def test_ended_games_have_no_move_and_unclaimed_draws_are_played_on():
     mated = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 4"
-    assert told(f"position fen {mated}", "go") == ["bestmove (none)"]
-    assert told("position fen 8/8/8/4k3/8/8/8/4K3 w - - 0 1", "go")[0].startswith("bestmove e1")
+    assert message(f"position fen {mated}", "go") == ["bestmove (none)"]
+    assert message("position fen 8/8/8/4k3/8/8/8/4K3 w - - 0 1", "go")[0].startswith("bestmove e1")
 
 
 def test_a_policy_that_fails_ends_no_game():
     def broken(state):
         raise RuntimeError("out of\nluck")
 
-    lines = told(*POSITION, policy=broken)
+    lines = message(*POSITION, policy=broken)
     assert lines[0] == "info string error: out of luck" and lines[1].startswith("bestmove ")
 
 
 def test_the_end_of_the_input_ends_a_search_with_its_answer():
-    assert told("position startpos", "go infinite") == [by_policy()]
+    assert message("position startpos", "go infinite") == [by_policy()]
 
 
 # -- engines behind it ---------------------------------------------------------------------------------------
@@ -362,12 +362,12 @@ def test_programs_that_are_no_engines_are_refused(command):
     ],
 )
 def test_wrong_flags_say_one_line_and_help_more(flags, word, capsys):
-    status, said = main(["precomp-games-uci", *flags]), capsys.readouterr()
+    status, output = main(["precomp-games-uci", *flags]), capsys.readouterr()
     if flags == ["--help"]:
-        assert status == 0 and word in said.out
+        assert status == 0 and word in output.out
     else:
-        assert status == 1 and said.err.startswith("error: ") and said.err.count("\n") == 1
-        assert word in said.err
+        assert status == 1 and output.err.startswith("error: ") and output.err.count("\n") == 1
+        assert word in output.err
 
 
 # Costs seconds: a process that imports the library.

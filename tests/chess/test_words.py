@@ -18,11 +18,11 @@ _HALVES = {move: 0.5**move for move in range(12)}
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("message", "expected"),
     [
         *(
-            (words.points(fraction), told)
-            for fraction, told in (
+            (words.points(fraction), message)
+            for fraction, message in (
                 *((0.734, "73"), (0.0142, "1.4"), (0.0035, "0.35"), (-0.17, "−17"), (0.0, "0.00")),
                 *((-1e-9, "0.00"), (1.0, "100")),
             )
@@ -42,8 +42,8 @@ _HALVES = {move: 0.5**move for move in range(12)}
             "3 of 9 positions rest on guesses, with all of what the book adds",
         ),
         *(
-            (often(share), told)
-            for share, told in (
+            (often(share), message)
+            for share, message in (
                 *((1.0, "every game"), (0.5, "50 of 100 games"), (0.02, "1 of 50 games")),
                 *((0.0004, "1 of 2,500 games"), (0.0, "next to no game")),
             )
@@ -74,8 +74,8 @@ _HALVES = {move: 0.5**move for move in range(12)}
         ),
     ],
 )
-def test_sentences(told, expected):
-    assert told == expected
+def test_sentences(message, expected):
+    assert message == expected
 
 
 def test_opponents_are_described_without_a_spec():
@@ -100,8 +100,8 @@ def test_opponents_are_described_without_a_spec():
     assert people.unseen == "replies not in their games"
     usual = OpponentWords(PreparationSettings(), "SF")
     assert usual.title == "SF (1,000 nodes a move)" and usual.source == usual.replies
-    for rating, told in (("1600", "1600"), ("abc", "unknown"), ("mixture(a=uniform)", "unknown")):
-        assert opponent(f"human(rating={rating})").title == f"players rated about {told}"
+    for rating, message in (("1600", "1600"), ("abc", "unknown"), ("mixture(a=uniform)", "unknown")):
+        assert opponent(f"human(rating={rating})").title == f"players rated about {message}"
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_opponents_are_described_without_a_spec():
 )
 def test_no_spec_and_no_path_is_shown(spec):
     found = opponent(spec)
-    for told in (found.title, found.source, found.replies):
-        assert told and not set("/=()") & set(told.replace("(r = 5 cp)", "")), told
+    for message in (found.title, found.source, found.replies):
+        assert message and not set("/=()") & set(message.replace("(r = 5 cp)", "")), message
 
 
 def test_names_of_openings():

@@ -1,4 +1,4 @@
-"""Fixtures that tests of commands share: games, a book, networks and an engine in a folder, and commands there."""
+"""Fixtures of the commands' tests: games, a book, networks and an engine in a folder, and commands there."""
 
 import contextlib
 import io

@@ -75,13 +75,13 @@ def printed(example, *flags, **where):
     return result.stdout
 
 
-def fails(example, *flags, told, **where):
+def fails(example, *flags, message, **where):
     """Check that a run fails with one clear error line, which has all these words, and no traceback."""
     result = launch(example, *flags, **where)
     assert result.returncode == 1, f"{example} {flags}:\n{result.stdout}{result.stderr}"
     lines = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1 and "Traceback" not in result.stderr, result.stderr
-    for words in [told] if isinstance(told, str) else told:
+    for words in [message] if isinstance(message, str) else message:
         assert words in lines[0], (flags, words)
 
 

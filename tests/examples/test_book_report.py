@@ -35,22 +35,24 @@ def answer(prepared):
 
 # Costs seconds: the first example, at its defaults.
 def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
-    folder, said = first_run
-    (notice,) = [line for line in said.splitlines() if "No engine found" in line]
+    folder, output = first_run
+    (notice,) = [line for line in output.splitlines() if "No engine found" in line]
     assert "apt-get install stockfish" in notice
     exports = {"arrows.pgn", "book.csv", "cards.apkg", "lichess-1.pgn"}
     assert files(folder / "book").keys() == {"book.bin", "book.pgn", "result.json", "report.html", *exports}
-    assert f"For study: {', '.join(f'book/{name}' for name in sorted(exports))}" in said
-    assert "Page: book/report.html" in said and 20 < answer["size"] <= 150
+    assert f"For study: {', '.join(f'book/{name}' for name in sorted(exports))}" in output
+    assert "Page: book/report.html" in output and 20 < answer["size"] <= 150
     # A score by games is called so, with its error, and the value is the sum that it is.
-    told = {name: points(answer[name]) for name in ("unprepared", "utility", "standard_error", "value")}
-    found = f"{told['unprepared']} unprepared, {told['utility']} +- {told['standard_error']}"
-    assert f"Expected score      {found} with the book" in said and "nalyst's score" not in said
-    assert f"Value               {told['value']} = {told['utility']} - {answer['size']} x 0.01 " in said
-    assert not re.search(r"(?<![\d.])-?[01]\.\d{3,}(?![\d%])", said)  # all are points in 100 games
+    message = {name: points(answer[name]) for name in ("unprepared", "utility", "standard_error", "value")}
+    found = f"{message['unprepared']} unprepared, {message['utility']} +- {message['standard_error']}"
+    assert f"Expected score      {found} with the book" in output and "nalyst's score" not in output
+    assert (
+        f"Value               {message['value']} = {message['utility']} - {answer['size']} x 0.01 " in output
+    )
+    assert not re.search(r"(?<![\d.])-?[01]\.\d{3,}(?![\d%])", output)  # all are points in 100 games
     # The match is in the store as well, and keeps the promise.
     pattern = r"^Match +promised (.*), scored (.*) \+- (.*) in 100 games; .* \(from stored searches\)$"
-    promised, scored, error = map(float, re.search(pattern, said, re.MULTILINE).groups())
+    promised, scored, error = map(float, re.search(pattern, output, re.MULTILINE).groups())
     assert abs(promised - scored) <= 4.0 * math.hypot(error, 100.0 * answer["standard_error"]) + 1.0
     costs = re.findall(r"forgetting\s+it\s+(costs|saves)", (folder / "book" / "book.pgn").read_text())
     assert len(costs) >= answer["size"] and set(costs) == {"costs"}
@@ -106,8 +108,8 @@ def test_games_plots_notes_and_a_match_beside_a_book_that_is_there(prepared, ans
     flags = ["--from=book", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann", "--match_dir=match"]
     flags += ["--notes=notes.pgn", "--export=pgn,csv", "--min_share=0"]
     for name in ("more", "again"):
-        said = printed("book_report", *flags, f"--output_dir={name}", cwd=prepared)
-    assert said.startswith("Games behind replies: 1 game; 1 left out: games of others\n")
+        output = printed("book_report", *flags, f"--output_dir={name}", cwd=prepared)
+    assert output.startswith("Games behind replies: 1 game; 1 left out: games of others\n")
     made = files(prepared / "more")
     assert made == files(prepared / "again") and made.keys() == {"report.html", "arrows.pgn", "book.csv"}
     # With the games, the exports give for each reply in how many of them it was seen.
@@ -116,8 +118,8 @@ def test_games_plots_notes_and_a_match_beside_a_book_that_is_there(prepared, ans
     rows = table(prepared / "more" / "book.csv")
     for row, before in zip(rows, table(prepared / "book" / "book.csv"), strict=True):
         assert before | {name: row[name] for name in ("reply", "note")} == row
-    told = {"", "seen in 1 of their games", "not in their games", "a guess: never seen"}
-    assert {row["reply"] for row in rows} <= told and len({row["reply"] for row in rows}) > 2
+    message = {"", "seen in 1 of their games", "not in their games", "a guess: never seen"}
+    assert {row["reply"] for row in rows} <= message and len({row["reply"] for row in rows}) > 2
     page = made["report.html"].decode()
     (data,) = data_of(page)
     nodes = data["nodes"]
@@ -163,20 +165,20 @@ def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
 
 
 def test_wrong_input(prepared, answer, tmp_path):
-    def refused(*flags, told):
-        fails("book_report", *flags, "--output_dir=out", told=told, cwd=tmp_path)
+    def refused(*flags, message):
+        fails("book_report", *flags, "--output_dir=out", message=message, cwd=tmp_path)
 
     bad = tmp_path / "bad"
     bad.mkdir()
     evaluated = [answer["memorized"][0] | {"evaluation": {"cp": 0.5}}]
     for words in ("nonsense", "[" * 100_000, json.dumps(answer | {"memorized": evaluated})):
         (bad / "result.json").write_text(words)
-        refused("--from=bad", told="bad")
+        refused("--from=bad", message="bad")
     (bad / "result.json").write_text("{}")
     (tmp_path / "bad.svg").write_text("<svg")
     (tmp_path / "empty.pgn").write_text("")
     book = f"--from={prepared / 'book'}"
-    for flags, told in (
+    for flags, message in (
         ((book, "--match_dir=bad"), "--match_dir"),
         ((book, book), ("--from", "one book a color")),
         ((book, "--export=pgn,pdf"), ("--export", "'pdf'")),
@@ -187,12 +189,12 @@ def test_wrong_input(prepared, answer, tmp_path):
         ((book, "--notes=empty.pgn"), "--notes"),
         (("--plot=bad.svg",), "--from: expected an output folder"),
     ):
-        refused(*flags, told=told)
+        refused(*flags, message=message)
     whole = {name: value for name, value in answer.items() if name != "games"}
     whole |= {"budget": 9, "learned": 1, "truncation_loss": 0.0}
     whole["tree"] = {"expanded": 3, "histories": 3, "positions": 3, "fingerprint": "x"}
     (bad / "result.json").write_text(json.dumps(whole))
     for words in ("a,b\n1,2\n", f"positions,utility\n{'x' * 200_000},1\n"):
         (bad / "memory.csv").write_text(words)
-        refused("--from=bad", told=("a table of precomp-games prepare", "memory.csv"))
+        refused("--from=bad", message=("a table of precomp-games prepare", "memory.csv"))
     assert not (tmp_path / "out").exists()

@@ -35,14 +35,14 @@ MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1"
 def prepared(cwd, *flags):
     """Return a preparation's output and result; with one engine, the stored searches give the same files."""
     words = [*TINY, *flags, "--match_games=2", "--neighbors=0"]
-    said = printed("chess_preparation", *words, "--output_dir=out", cwd=cwd)
+    output = printed("chess_preparation", *words, "--output_dir=out", cwd=cwd)
     again = printed("chess_preparation", *words, "--output_dir=again", "--workers=1", cwd=cwd)
     assert " 0 of them new" in again and files(cwd / "again") == files(cwd / "out")
     made = result_of(cwd / "out")
     assert 0 < made["size"] == len(made["memorized"])
     match = rf"promised {points(made['utility'])}, scored [\d.]+ \+- .* in 2 games; without the book [\d.]+"
-    assert re.search(rf"^Match +{match} \(points in 100 games\)$", said, re.MULTILINE)
-    return said, made
+    assert re.search(rf"^Match +{match} \(points in 100 games\)$", output, re.MULTILINE)
+    return output, made
 
 
 # Costs seconds: runs of the example.
@@ -53,12 +53,12 @@ def prepared(cwd, *flags):
 )
 def test_a_book_is_in_all_its_files(side, evaluation, tmp_path):
     flags = ["--store=s.sqlite", "--play_budget=24", "--max_evaluations=400"]
-    said, made = prepared(tmp_path, f"--side={side}", f"--evaluation={evaluation}", *flags)
+    output, made = prepared(tmp_path, f"--side={side}", f"--evaluation={evaluation}", *flags)
     assert made["value"] == pytest.approx(made["utility"] - 0.01 * made["size"])
     # Only games give what games are expected to score.
     lines = " ".join((tmp_path / "out" / "book.pgn").read_text().split())
-    assert ("Expected score" in said) == (" expected " in lines) == (evaluation == "calibrated")
-    assert ("not results of games" in said) == (evaluation == "linear")
+    assert ("Expected score" in output) == (" expected " in lines) == (evaluation == "calibrated")
+    assert ("not results of games" in output) == (evaluation == "linear")
     for memorized in made["memorized"]:
         board = chess.Board()
         for move in memorized["after"]:
@@ -102,9 +102,9 @@ def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
 def test_only_roll_outs_give_what_games_of_the_model_are_expected_to_score(evaluation, tmp_path, searches):
     flags = ["--penalty=0.05", "--opponent_nodes=100", "--analyst_nodes=200", "--max_plies=8", "--r=50"]
     flags += [f"--evaluation={evaluation}", "--match_games=0", f"--store={searches}"]
-    said = printed("chess_preparation", *flags, f"--output_dir={tmp_path}")
+    output = printed("chess_preparation", *flags, f"--output_dir={tmp_path}")
     assert result_of(tmp_path)["settings"]["evaluation"] == evaluation
-    assert ("Expected score" in said) == (evaluation == "rollouts") != ("Analyst's score" in said)
+    assert ("Expected score" in output) == (evaluation == "rollouts") != ("Analyst's score" in output)
 
 
 @pytest.mark.engine
@@ -126,12 +126,12 @@ def test_why_nothing_is_learnt(flags, words, tmp_path, searches):
 
 
 @pytest.mark.engine
-def test_threads_and_times_are_said_not_to_reproduce(tmp_path):
+def test_threads_and_times_are_marked_as_not_reproducible(tmp_path):
     flags = ["--max_plies=1", "--evaluation=linear", "--store=s.sqlite", "--output_dir=out"]
     causes = ["--engine_option=Threads=2", "--opponent_option=threads=2", "--analyst_movetime_ms=5"]
-    said = printed("chess_preparation", *flags, *causes, cwd=tmp_path)
-    told = f"Not reproducible: with {causes[0]} and {causes[1]} and --analyst_movetime_ms searches differ"
-    assert told in said
+    output = printed("chess_preparation", *flags, *causes, cwd=tmp_path)
+    message = f"Not reproducible: with {causes[0]} and {causes[1]} and --analyst_movetime_ms searches differ"
+    assert message in output
     fixed = printed("chess_preparation", *flags, "--engine_option=Threads=1", cwd=tmp_path)
     assert "Not reproducible" not in fixed
 
@@ -144,19 +144,19 @@ def test_what_there_is_without_a_book_comes_from_games(games, tmp_path):
     flags = ["--max_plies=8", "--menu=2", "--budget=3", "--penalty=0.002", "--max_evaluations=40"]
     flags += ["--opponent_nodes=100", "--analyst_nodes=300", "--match_games=20", "--neighbors=0"]
     flags += ["--opponent=uniform", f"--play_budget={games}", "--store=s.sqlite", "--output_dir=out"]
-    said = printed("chess_preparation", *flags, cwd=tmp_path)
+    output = printed("chess_preparation", *flags, cwd=tmp_path)
     unprepared = result_of(tmp_path / "out")["unprepared"]
     if games:
-        assert "was fitted with" in said and "Refuted" not in said and unprepared > 0.7
+        assert "was fitted with" in output and "Refuted" not in output and unprepared > 0.7
     else:  # the evaluation is trusted, and the match shows that it is wrong
-        assert unprepared < 0.6 and float(re.search(r"without the book ([\d.]+)", said)[1]) > 70.0
-        assert f"{points(unprepared)} unprepared: games without the book score" in said
+        assert unprepared < 0.6 and float(re.search(r"without the book ([\d.]+)", output)[1]) > 70.0
+        assert f"{points(unprepared)} unprepared: games without the book score" in output
 
 
 @pytest.mark.slow("the first example, at its defaults but for the match")
 def test_without_an_engine_there_is_no_other_match(tmp_path):
-    said = printed("chess_preparation", "--match_seed=5", f"--output_dir={tmp_path}", has_engine=False)
-    assert said.count("No match: games need an engine") == 1
+    output = printed("chess_preparation", "--match_seed=5", f"--output_dir={tmp_path}", has_engine=False)
+    assert output.count("No match: games need an engine") == 1
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_without_an_engine_there_is_no_other_match(tmp_path):
     ],
 )
 def test_what_is_not_in_the_shipped_searches_needs_an_engine(flag, words, tmp_path):
-    fails("chess_preparation", flag, "--output_dir=out", told=words, cwd=tmp_path, has_engine=False)
+    fails("chess_preparation", flag, "--output_dir=out", message=words, cwd=tmp_path, has_engine=False)
     assert not (tmp_path / "out").exists()
 
 
@@ -185,7 +185,7 @@ _TREE += ["--penalty=0.002", "--match_games=0", "--output_dir=out"]
 def test_what_is_kept_is_in_the_book_and_the_rest_is_added(tmp_path, searches):
     mine = game("1. d4 d5 (1... Nf6 2. c4 e6 3. Nc3) 2. c4 e6 (2... c6 3. Nf3) 3. Nc3")
     (tmp_path / "mine.pgn").write_text(mine)
-    said = printed("chess_preparation", *_TREE, "--keep=mine.pgn", f"--store={searches}", cwd=tmp_path)
+    output = printed("chess_preparation", *_TREE, "--keep=mine.pgn", f"--store={searches}", cwd=tmp_path)
     made = result_of(tmp_path / "out")
     kept, plays = made["kept"], {tuple(entry["after"]): entry["play"] for entry in made["memorized"]}
     assert plays[()] == {"d2d4": 1.0} and kept["given"] == 6 and kept["histories"] >= 1
@@ -193,8 +193,8 @@ def test_what_is_kept_is_in_the_book_and_the_rest_is_added(tmp_path, searches):
     assert made["value"] == pytest.approx(made["utility"] - 0.002 * kept["learned"])
     gains = sum(made["memorized"][k]["gain"] for k in kept["additions"])
     assert made["unprepared"] < kept["alone"] == pytest.approx(made["utility"] - gains)
-    assert "If nothing is kept" in said and f"Your repertoire and {kept['learned']} addition" in said
-    assert f"{kept['learned']} positions to learn, in a book of" in said
+    assert "If nothing is kept" in output and f"Your repertoire and {kept['learned']} addition" in output
+    assert f"{kept['learned']} positions to learn, in a book of" in output
 
 
 @pytest.mark.engine
@@ -214,10 +214,10 @@ def test_a_plan_of_positions(tmp_path, searches):
 @pytest.mark.slow("a preparation with a budget")
 def test_a_budget(tmp_path, searches):
     flags = [*_TREE[:-1], "--budget=10", "--report", f"--store={searches}", f"--output_dir={tmp_path}"]
-    said = printed("chess_preparation", *flags)
+    output = printed("chess_preparation", *flags)
     made = result_of(tmp_path)
     assert made["budget"] == 10 and made["size"] <= 10 and made["value"] == made["utility"]
-    assert "50 more positions" in said
+    assert "50 more positions" in output
     curve = [int(row["positions"]) for row in table(tmp_path / "memory.csv")]
     assert curve == sorted(curve) and is_png(tmp_path / "memory.png")
     # The page draws the best book of each size itself.
@@ -264,8 +264,8 @@ def test_a_sweep_searches_a_position_once(tmp_path):
 @pytest.mark.parametrize(("more", "comparable"), [("--penalty=1e-4", True), ("--penalty=1e-3", False)])
 def test_published_values_stand_beside_what_they_are_comparable_to(more, comparable, tmp_path, searches):
     flags = ["--r_values=0.1", "--sides=white", f"--store={searches}", f"--output_dir={tmp_path}", more]
-    said = printed("randomness_vs_precomputation", *flags)
-    assert ("published utility" in said) == comparable and "not results of games" in said
+    output = printed("randomness_vs_precomputation", *flags)
+    assert ("published utility" in output) == comparable and "not results of games" in output
 
 
 # -- both sides prepare ------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def test_published_values_stand_beside_what_they_are_comparable_to(more, compara
 # Costs seconds: a run of the example.
 def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
     for folder in (tmp_path / "again", tmp_path):
-        said = printed("chess_equilibrium", f"--output_dir={folder}", has_engine=False)
+        output = printed("chess_equilibrium", f"--output_dir={folder}", has_engine=False)
     drawn = [(folder / "white.pgn").read_text() for folder in (tmp_path / "again", tmp_path)]
     assert drawn[0] == drawn[1]
     books = {f"{side}.{kind}" for side in ("white", "black") for kind in ("bin", "pgn")}
@@ -291,7 +291,7 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
         assert row["black"] - 1e-6 <= row["both"] <= row["white"] + 1e-6
     # At a prohibitive penalty nobody prepares.
     assert row["nobody"] == pytest.approx(row["both"])
-    assert "analyst's score" in said and "not results of games" in said and "xpected score" not in said
+    assert "analyst's score" in output and "not results of games" in output and "xpected score" not in output
     tree = HistoryTree.load(tmp_path / "tree.npz")
     meta = pyspiel.load_game("python_meta_precomputation", {"tree_file": str(tmp_path / "tree.npz")})
     assert meta.num_players() == 2
@@ -304,10 +304,10 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
             assert len(list(book)) <= len(rows) <= (tree.infoset_player == i).sum()
         provoked = [row for row in rows if not row["also_alone"]]
         size = sum(row["probability"] for row in provoked)
-        assert f"positions on average, {size:.1f} of them only because the other side" in said
-        assert f"Because {other} prepares, {side} learns:" in said
+        assert f"positions on average, {size:.1f} of them only because the other side" in output
+        assert f"Because {other} prepares, {side} learns:" in output
         # Who prepares for the unprepared loses, where the other side is prepared.
-        assert loss > 1e-3 and f"lose {points(loss)} points in 100 games to a prepared" in said
+        assert loss > 1e-3 and f"lose {points(loss)} points in 100 games to a prepared" in output
         assert any(row["reach_unprepared"] == 0.0 < row["reach"] for row in provoked)
 
 
@@ -316,16 +316,16 @@ def test_both_sides_prepare_with_menus(tmp_path):
     flags = [f"--engine={engine_file(tmp_path, slow=False)}", "--workers=1", "--store=s.sqlite"]
     flags += ["--menu=2", "--menu_window_cp=400", "--max_plies=3", "--r=200", "--penalty_factors=1,3"]
     flags += ["--penalty=0.003", "--fen=4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1", "--scale_cp=1000"]
-    said = printed("chess_equilibrium", *flags, "--output_dir=out", cwd=tmp_path)
+    output = printed("chess_equilibrium", *flags, "--output_dir=out", cwd=tmp_path)
     found = result_of(tmp_path / "out")
-    assert "with another move than alone" in said and found["settings"]["menu"] == 2
+    assert "with another move than alone" in output and found["settings"]["menu"] == 2
     rows = [row for side in ("white", "black") for row in found["memorized"][side]]
     assert sum(row["probability"] for row in rows) == pytest.approx(sum(found["sizes"]))
     assert all(row["also_alone"] == (row["alone"] == row["play"]) for row in rows)
     assert any(row["instead"] for row in rows) and found["nash_conv"] < 1e-12
     assert all(loss <= 1e-9 for row in rows for loss in row["instead"].values())
     flags += ["--max_histories=20", "--output_dir=no"]
-    fails("chess_equilibrium", *flags, told="at most max_histories=20", cwd=tmp_path)
+    fails("chess_equilibrium", *flags, message="at most max_histories=20", cwd=tmp_path)
 
 
 # -- matches -----------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_a_match_of_books_of_both_colors(tmp_path, searches):
         flags = [*TINY, "--evaluation=linear", f"--side={side}", "--match_games=0", kept]
         printed("chess_preparation", *flags, f"--output_dir={side}", cwd=tmp_path)
     both = ["--from=white", "--from=black", "--games=4", "--sprt=0,5", kept]
-    said = printed("book_match", *both, "--output_dir=out", cwd=tmp_path)
+    output = printed("book_match", *both, "--output_dir=out", cwd=tmp_path)
     matches = result_of(tmp_path / "out")["matches"]
     players = ["no book", "the book", "most reached", "main lines", "analyst all game"]
     assert [row["player"] for row in matches] == 2 * players
@@ -356,7 +356,7 @@ def test_a_match_of_books_of_both_colors(tmp_path, searches):
         if row["player"] != "analyst all game":
             assert sum(exit["games"] for exit in row["exits"]) == 4
         if row["player"] == "the book":
-            assert f"{'Elo with the book':<20}{found}\n" in said
+            assert f"{'Elo with the book':<20}{found}\n" in output
             # Where each exit's promise counts by its reach, they are the book's.
             promised = sum(exit["reach"] * exit["promised"] for exit in row["exits"])
             assert promised == pytest.approx(row["promised"], abs=1e-6) == made["utility"]
@@ -364,16 +364,16 @@ def test_a_match_of_books_of_both_colors(tmp_path, searches):
             score = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
             white = sum(score[game.headers["Result"]] for game in games) / 4
             assert row["score"] == (white if row["side"] == "white" else 1.0 - white)
-    assert "SPRT with the book  LLR " in said and "H0: +0, H1: +5 logistic Elo: goes on\n" in said
-    assert "Where games leave the book:" in said and "xpected score" not in said
-    assert "made against another opponent" not in said and is_png(tmp_path / "out" / "match.png")
+    assert "SPRT with the book  LLR " in output and "H0: +0, H1: +5 logistic Elo: goes on\n" in output
+    assert "Where games leave the book:" in output and "xpected score" not in output
+    assert "made against another opponent" not in output and is_png(tmp_path / "out" / "match.png")
     # One engine, and nothing to search: the same files.
     again = printed("book_match", *both, "--workers=1", "--output_dir=again", cwd=tmp_path)
     assert again.count(" 0 new") == 2 and files(tmp_path / "again") == files(tmp_path / "out")
     other = ["--games=2", "--nocontrols", "--openings=0.5", "--opponent=uci(r=100)", "--output_dir=other"]
-    said = printed("book_match", both[0], kept, *other, cwd=tmp_path)
-    assert "The book was made against another opponent" in said
-    assert " start positions, in which White scores near 0.5" in said
+    output = printed("book_match", both[0], kept, *other, cwd=tmp_path)
+    assert "The book was made against another opponent" in output
+    assert " start positions, in which White scores near 0.5" in output
     assert {"openings.epd", "openings.pgn"} <= files(tmp_path / "other").keys()
     assert [row["player"] for row in result_of(tmp_path / "other")["matches"]] == players[:2]
 
@@ -404,9 +404,9 @@ def test_estimate_opponent(tmp_path):
     (tmp_path / "games.pgn").write_text(games)
     common = ["--store=s.sqlite", "--output_dir=out", "--top_k_values=2,4"]
     theirs = ["--pgn=games.pgn", "--player=US", "--skip_plies=2", "--nodes=300,1000"]
-    said = printed("estimate_opponent", *common, *theirs, cwd=tmp_path)
-    assert said.startswith("Games               2 games; ") and "taken together: 'Us', 'us'\n" in said
-    assert "US: 7 moves in 7 positions" in said and "Best: --opponent_nodes=" in said
+    output = printed("estimate_opponent", *common, *theirs, cwd=tmp_path)
+    assert output.startswith("Games               2 games; ") and "taken together: 'Us', 'us'\n" in output
+    assert "US: 7 moves in 7 positions" in output and "Best: --opponent_nodes=" in output
     found = result_of(tmp_path / "out")
     kinds = [(fit["top_k"], fit["nodes"]) for fit in found["fits"]]
     assert kinds == [(2, 300), (2, 1000), (4, 300), (4, 1000)]
@@ -430,7 +430,7 @@ def test_a_fit_to_games_that_are_played(tmp_path):
     flags = [*_CALIBRATED, "--positions=4", "--exits=2", "--playouts=2", "--max_evaluations=15", "--budget=3"]
     flags += ["--r_values=30", "--test_r_values=60", "--fens=8/8/8/8/4k3/8/4P3/4K3 w - - 0 1"]
     flags += ["--test_fens=8/8/8/4k3/8/8/4P3/3QK3 w - - 0 1", "--output_dir=out"]
-    said = printed("calibrate_evaluation", *flags, cwd=tmp_path)
+    output = printed("calibrate_evaluation", *flags, cwd=tmp_path)
     rows = table(tmp_path / "out" / "samples.csv")
     assert {row["kind"] for row in rows} == {"search", "exit"}
     for row in rows:
@@ -441,7 +441,7 @@ def test_a_fit_to_games_that_are_played(tmp_path):
     assert evidence["positions"] == sum(row["test"] == "0" for row in rows)
     kinds = {line["evaluation"] for line in evidence["kept_out"]["exit"]}
     assert kinds >= {"calibrated", "linear", "threshold", "logistic"}
-    assert all(f"{line['brier']:.4f}" in said for line in evidence["kept_out"]["exit"])
+    assert all(f"{line['brier']:.4f}" in output for line in evidence["kept_out"]["exit"])
 
 
 @pytest.mark.engine
@@ -451,8 +451,8 @@ def test_a_fit_to_games_of_a_file(tmp_path):
         games.append(game(f"{begin}{move}", "Us", "Them", Result=result))
     (tmp_path / "games.pgn").write_text("".join(games))
     made = ["--pgn=games.pgn", "--player=us", "--skip_plies=0", "--r_values=25", "--output_dir=out"]
-    said = printed("calibrate_evaluation", *_CALIBRATED, *made, cwd=tmp_path)
-    assert "Fitted to 5 positions and 8 games" in said  # the last game is to test with
+    output = printed("calibrate_evaluation", *_CALIBRATED, *made, cwd=tmp_path)
+    assert "Fitted to 5 positions and 8 games" in output  # the last game is to test with
     rows = table(tmp_path / "out" / "samples.csv")
     assert sum(int(row["losses"]) for row in rows if row["test"] == "0") == 0
     first = next(row for row in rows if row["ply"] == "0" and row["material"] == "0" and row["wins"] == "2")

@@ -77,8 +77,8 @@ def test_encrypted(whole, tmp_path):
             (others, address, f"'{address}'.*certificate does not match"),
             (own, address.replace("tls", "tcp"), r"a scheduler at 'tcp.*encryption required"),
         ):
-            told = rf"DaskEngine\(\): expected .*{what}"
-            with dask.config.set(given), pytest.raises(ConnectionError, match=told):
+            message = rf"DaskEngine\(\): expected .*{what}"
+            with dask.config.set(given), pytest.raises(ConnectionError, match=message):
                 DaskEngine(FAKE, wanted, startup_seconds=5.0)
 
 
@@ -110,7 +110,7 @@ def starts(process):
 
 
 @pytest.mark.parametrize("searches", [0, 12])
-def test_an_interrupt_is_told_in_one_line(searches, tmp_path):
+def test_an_interrupt_is_one_line(searches, tmp_path):
     """As a terminal sends it, to all processes: while a cluster of this machine starts, and amid searches."""
     folder = tmp_path / "run"
     process = prepare(folder, "--cluster=local:2", slow=True)
@@ -124,6 +124,6 @@ def test_an_interrupt_is_told_in_one_line(searches, tmp_path):
         process.kill()
     output = (folder / "output.txt").read_text()
     assert code == 130 and "Traceback" not in output, output
-    told = "error: interrupted (finished searches are in the store)"
-    assert output.splitlines()[-1].startswith(told), output
+    message = "error: interrupted (finished searches are in the store)"
+    assert output.splitlines()[-1].startswith(message), output
     assert all_gone(folder)

@@ -32,8 +32,8 @@ def from_nothing(*words, **options):
 
 def without_progress(stderr):
     """On a busy machine anything takes more than two seconds, and on a new one kernels are compiled."""
-    told = r"^(CFR\+|Expanding): .*\n|^.*: compiling with numba, .*\n"
-    return re.sub(told, "", stderr, flags=re.MULTILINE)
+    message = r"^(CFR\+|Expanding): .*\n|^.*: compiling with numba, .*\n"
+    return re.sub(message, "", stderr, flags=re.MULTILINE)
 
 
 # Costs seconds: the example from the start.
@@ -62,7 +62,7 @@ def test_each_example_has_help(example):
 
 
 @pytest.mark.parametrize(
-    ("module", "text", "status", "told"),
+    ("module", "text", "status", "message"),
     [
         ("pyspiel", "signal.raise_signal(signal.SIGINT)", -signal.SIGINT, "error: interrupted\n"),
         ("numpy", "signal.raise_signal(signal.SIGINT)", -signal.SIGINT, "error: interrupted\n"),
@@ -71,18 +71,18 @@ def test_each_example_has_help(example):
         ("pyspiel", "raise ImportError('no such thing')", 1, "Traceback .*no such thing\n"),
     ],
 )
-def test_what_becomes_of_errors_of_imports(module, text, status, told, tmp_path):
+def test_what_becomes_of_errors_of_imports(module, text, status, message, tmp_path):
     (tmp_path / f"{module}.py").write_text(f"import signal\n{text}\n")
     result = from_nothing(sys.executable, EXAMPLE, env=os.environ | {"PYTHONPATH": str(tmp_path)})
     assert (result.returncode, result.stdout) == (status, "")
-    assert re.fullmatch(told, result.stderr, re.DOTALL)
+    assert re.fullmatch(message, result.stderr, re.DOTALL)
 
 
 # -- what `common.run` makes of errors ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         # An error about no file is of no flag.
         ("OSError(28, 'No space left on device')", r"\[Errno 28\] No space left on device"),
@@ -90,9 +90,9 @@ def test_what_becomes_of_errors_of_imports(module, text, status, told, tmp_path)
         ("MemoryError", "expected work that fits into memory.*"),
     ],
 )
-def test_errors_are_one_line(error, told, run_code):
+def test_errors_are_one_line(error, message, run_code):
     result = run_code(f"def main(argv):\n    raise {error}\ncommon.run(main)")
-    assert result.returncode == 1 and re.fullmatch(f"error: {told}\n", result.stderr), result.stderr
+    assert result.returncode == 1 and re.fullmatch(f"error: {message}\n", result.stderr), result.stderr
 
 
 def test_a_file_that_cannot_be_written_to_its_end_is_named_and_gone(run_code, tmp_path):
@@ -109,12 +109,12 @@ common.run(main)
     assert result.stderr == f"error: [Errno 27] File too large: '{path}'\n" and not path.exists()
 
 
-def test_an_argument_is_told_by_its_flag_only_where_that_set_it():
+def test_an_argument_has_its_flags_name_only_where_that_set_it():
     result = launch("best_precomputation", "--sigma_pre=cfr(iterations=-1)")
     assert result.returncode == 1 and result.stderr.startswith("error: ") and "--" not in result.stderr
 
 
-def test_flags_of_any_length_are_told_in_one_short_line():
+def test_flags_of_any_length_are_refused_in_one_short_line():
     result = launch("chess_preparation", "--plan=" + "9" * 5000)
     assert result.returncode == 1 and len(result.stderr) < 3000
     assert re.fullmatch("error: --plan: expected .*\n", result.stderr)
@@ -152,14 +152,14 @@ def test_work_is_stopped_while_its_bar_is_drawn(run_code):
     code = """
 import io, os, signal
 class Terminal(io.RawIOBase):
-    told = 0
+    calls = 0
     def writable(self):
         return True
     def fileno(self):
         return 2
     def write(self, data):
-        self.told += 1
-        if self.told == 1:
+        self.calls += 1
+        if self.calls == 1:
             signal.raise_signal(signal.SIGINT)
         return os.write(2, data)
 sys.stderr = io.TextIOWrapper(io.BufferedWriter(Terminal()), write_through=True)

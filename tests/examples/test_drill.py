@@ -43,7 +43,7 @@ def answered(tmp_path):
     return run
 
 
-def test_answers_are_told_and_kept_to_the_next_run(answered):
+def test_answers_are_printed_and_kept_to_the_next_run(answered):
     first = answered(["e4", "Nf9", "b1c3", "", ""])
     for words in (
         "Right: e4. It comes up in every game. Forgetting it costs 40 points in 100 games.",
@@ -64,9 +64,9 @@ _NO_MOVES = ["--", "0000", "?", "help", "", "@@@@", "Z0", " ", "Ke2", "e5", "e2e
 
 def test_what_is_no_move_is_no_answer(answered, tmp_path):
     """It is asked again, and nothing is kept; the right move counts after it."""
-    said = answered([*_NO_MOVES, "resign", "\u2654", "e4", "", "quit"])
-    assert "Right: e4." in said and "1 of 1 right" in said and "No:" not in said
-    explained = said.count("is no legal move here: answer as in Nf3") + said.count("Enter once more")
+    output = answered([*_NO_MOVES, "resign", "\u2654", "e4", "", "quit"])
+    assert "Right: e4." in output and "1 of 1 right" in output and "No:" not in output
+    explained = output.count("is no legal move here: answer as in Nf3") + output.count("Enter once more")
     assert explained == len(_NO_MOVES) + 2 + 1
     with sqlite3.connect(tmp_path / "kept" / "p.sqlite") as file:
         assert file.execute("SELECT answer FROM answers").fetchall() == [("e2e4",)]
@@ -87,16 +87,16 @@ def test_what_a_wrong_answer_costs_and_what_is_replied(answered, tmp_path):
         ("kept", "a4", "Nc3 instead would bring 1.2.", "e4 0.40."),
         ("none", "c4", "c4 instead would cost 2.0.", None),
     ):
-        said = answered([move, "q"], f"--store={kept}.sqlite", progress=f"{kept}{move}")
-        told = "No: e4. It comes up in every game. Forgetting it costs 40 points in 100 games."
-        assert f"{told} {cost}" in said and ("in pawns" in said) == (kept == "kept")
-        assert searched is None or f"Fake, in pawns for White: {searched}" in said
+        output = answered([move, "q"], f"--store={kept}.sqlite", progress=f"{kept}{move}")
+        message = "No: e4. It comes up in every game. Forgetting it costs 40 points in 100 games."
+        assert f"{message} {cost}" in output and ("in pawns" in output) == (kept == "kept")
+        assert searched is None or f"Fake, in pawns for White: {searched}" in output
 
 
 def test_whole_lines_begin_with_move_1(answered):
     """After the first line's end, the next one begins there again, though that is known."""
-    said = answered(["e4", "", "", "e4", "q"], "--from_move_1")
-    begun = [line.partition("   ")[0] for line in said.splitlines() if "% of games" in line]
+    output = answered(["e4", "", "", "e4", "q"], "--from_move_1")
+    begun = [line.partition("   ")[0] for line in output.splitlines() if "% of games" in line]
     assert begun[0] == begun[2] == "(start)" and begun[1] != begun[3]
     assert begun[1].startswith("1. e4 ") and begun[3].startswith("1. e4 ")
 
@@ -109,7 +109,7 @@ def test_a_terminal_without_chess_symbols(flags, status, words, tmp_path, monkey
     write_book(tmp_path / "book")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
-    said = io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True)
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    output = io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True)
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         assert main(["precomp-games", "drill", *FLAGS, "--progress=p.sqlite", *flags]) == status
-    assert words in said.buffer.getvalue()
+    assert words in output.buffer.getvalue()

@@ -14,18 +14,20 @@ from precomp_games.algorithms import best_precomputation
 from tests.examples.launcher import files, is_png, printed, result_of, table
 
 
-def as_expected(said, begin=""):
+def as_expected(printed_text, begin=""):
     """Return the pairs of numbers that lines with such a begin expected and obtained."""
     number = r"[^,\s]+"
-    found = re.findall(rf"^{begin}.*expected ({number}).* obtained ({number})", said, re.MULTILINE)
+    found = re.findall(rf"^{begin}.*expected ({number}).* obtained ({number})", printed_text, re.MULTILINE)
     return [(float(expected), float(obtained)) for expected, obtained in found]
 
 
 # Costs seconds: runs of the example.
 def test_best_precomputation(tmp_path):
     for menu in ("support", "all"):
-        said = printed("best_precomputation", f"--menu={menu}", "--penalty=1e-6", f"--output_dir={tmp_path}")
-        answers, played = result_of(tmp_path), as_expected(said, "Played out")
+        printed_text = printed(
+            "best_precomputation", f"--menu={menu}", "--penalty=1e-6", f"--output_dir={tmp_path}"
+        )
+        answers, played = result_of(tmp_path), as_expected(printed_text, "Played out")
         assert len(played) == 2 and all(both[0] == pytest.approx(both[1], abs=2e-6) for both in played)
         assert [answer["menu"] for answer in answers] == [menu, menu]
         # Pure moves, and with all of them the best response to a uniform opponent.
@@ -42,11 +44,11 @@ def test_best_precomputation(tmp_path):
 
 
 def test_meta_equilibrium(tmp_path):
-    said = printed("meta_equilibrium", f"--output_dir={tmp_path}")
+    printed_text = printed("meta_equilibrium", f"--output_dir={tmp_path}")
     answer = result_of(tmp_path)
     assert abs(answer["value"] - answer["exact_value"]) <= answer["nash_conv"] + 1e-9
     assert answer["nash_conv"] <= 1e-6 and answer["converged"] and answer["solver"] == "double_oracle"
-    assert "Not converged" not in said and "only because the other prepares" in said
+    assert "Not converged" not in printed_text and "only because the other prepares" in printed_text
     assert "2: Bet" in printed("meta_equilibrium", "--menu", "--penalty_0=0.05")
     short = printed("meta_equilibrium", "--iterations=10", "--penalty_1=inf")
     assert "Not converged: --target_nash_conv=1e-06 takes more --iterations" in short
@@ -62,7 +64,7 @@ def exploited(folder):
 
 
 def test_kuhn_exploitability(tmp_path):
-    said = printed("kuhn_exploitability", f"--output_dir={tmp_path}")
+    printed_text = printed("kuhn_exploitability", f"--output_dir={tmp_path}")
     rows = exploited(tmp_path)
     for row in rows:
         assert row["nash_conv"] <= 1e-6
@@ -75,8 +77,8 @@ def test_kuhn_exploitability(tmp_path):
     # Memory too dear: uniform play, whose NashConv is 11/12.
     assert rows[-1]["value"] == pytest.approx(1 / 8, abs=1e-5)
     assert rows[-1]["exploitability"] == pytest.approx(11 / 24, abs=1e-5)
-    assert as_expected(said, "Values within") == [(len(rows), len(rows))] * 2
-    assert as_expected(said, "Exploitability at an infinite penalty") == [(0.458333, 0.458333)]
+    assert as_expected(printed_text, "Values within") == [(len(rows), len(rows))] * 2
+    assert as_expected(printed_text, "Exploitability at an infinite penalty") == [(0.458333, 0.458333)]
     settings = result_of(tmp_path, "settings.json")
     assert settings["infosets"] == [6, 6]
     assert settings["prepared"]["nobody"]["exploitability"] == pytest.approx(11 / 24)
@@ -100,7 +102,7 @@ def test_kuhn_exploitability(tmp_path):
 
 def test_kuhn_exploitability_where_one_player_prepares(tmp_path):
     flags = ("--player=1", "--penalty_values=0.2,0.02,0.02", "--exact_infosets=0")
-    said = printed("kuhn_exploitability", *flags, f"--output_dir={tmp_path}")
+    printed_text = printed("kuhn_exploitability", *flags, f"--output_dir={tmp_path}")
     rows = exploited(tmp_path)
     assert [row["penalty"] for row in rows] == [0.02, 0.2]
     game = pyspiel.load_game("kuhn_poker")
@@ -109,7 +111,7 @@ def test_kuhn_exploitability_where_one_player_prepares(tmp_path):
         tree = HistoryTree.from_game(game, **policies, penalties=(math.inf, row["penalty"]))
         assert row["size_0"] == 0.0 and math.isnan(row["exact_value"])
         assert -row["value"] == pytest.approx(best_precomputation(tree, 1).value, abs=2e-6)
-    assert as_expected(said, "Values within NashConv") == [(0.0, 0.0)]
+    assert as_expected(printed_text, "Values within NashConv") == [(0.0, 0.0)]
 
 
 def test_kuhn_exploitability_of_another_game(tmp_path):
@@ -117,10 +119,10 @@ def test_kuhn_exploitability_of_another_game(tmp_path):
     game = "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=3,points_order=descending))"
     flags = [f"--game={game}", "--sigma=random(seed=1)", "--sigma_pre=best_response(to=uniform)"]
     flags += ["--penalty_values=0.0001,0.01,1", "--iterations=3", f"--output_dir={tmp_path}"]
-    said = printed("kuhn_exploitability", *flags)
-    assert "NashConv is above --target_nash_conv" in said and "Kuhn" not in said
-    assert as_expected(said, "Values within NashConv") == [(3.0, 3.0)]
-    ((expected, obtained),) = as_expected(said, "Exploitability at an infinite penalty")
+    printed_text = printed("kuhn_exploitability", *flags)
+    assert "NashConv is above --target_nash_conv" in printed_text and "Kuhn" not in printed_text
+    assert as_expected(printed_text, "Values within NashConv") == [(3.0, 3.0)]
+    ((expected, obtained),) = as_expected(printed_text, "Exploitability at an infinite penalty")
     sigma = result_of(tmp_path, "settings.json")["prepared"]["nobody"]
     assert expected == obtained == pytest.approx(sigma["exploitability"], abs=1e-6)
 
@@ -129,8 +131,8 @@ def test_a_game_has_a_folder_named_after_its_string(tmp_path):
     """The policies are such that exploitability is not bounded by that of either one."""
     flags = ("--sigma=random(seed=1)", "--sigma_pre=random(seed=2)", "--penalty_values=0.01,1")
     for game in ("kuhn_poker", "kuhn_poker(players=2)"):
-        said = printed("kuhn_exploitability", f"--game={game}", *flags, cwd=tmp_path)
-    assert "At 1 of 2 penalties less exploitable than sigma and sigma_pre alike" in said
+        printed_text = printed("kuhn_exploitability", f"--game={game}", *flags, cwd=tmp_path)
+    assert "At 1 of 2 penalties less exploitable than sigma and sigma_pre alike" in printed_text
     one = tmp_path / "output" / "kuhn_exploitability"
     other = one.with_name("kuhn_exploitability_kuhn_poker_players_2")
     assert exploited(one) == exploited(other)
@@ -147,7 +149,7 @@ def test_a_game_has_a_folder_named_after_its_string(tmp_path):
 
 # Costs seconds: a run of the example.
 def test_search_precomputation(tmp_path):
-    said = printed(
+    printed_text = printed(
         "search_precomputation", "--r_values=0.01,5", "--check_games=200", f"--output_dir={tmp_path}"
     )
     rows = table(tmp_path / "search_precomputation.csv")
@@ -160,9 +162,9 @@ def test_search_precomputation(tmp_path):
         assert float(row["value"]) == pytest.approx(float(row["utility"]) - cost, abs=1e-9)
     # Against an opponent who hardly varies, a book of a few positions wins.
     assert float(rows[0]["utility"]) > 0.99 and float(rows[0]["unprepared"]) < 0.7
-    errors = re.findall(r"^Played out.*error ([^,]+),", said, re.MULTILINE)
+    errors = re.findall(r"^Played out.*error ([^,]+),", printed_text, re.MULTILINE)
     assert len(errors) == 2
-    for (expected, obtained), error in zip(as_expected(said, "Played out"), errors, strict=True):
+    for (expected, obtained), error in zip(as_expected(printed_text, "Played out"), errors, strict=True):
         assert obtained == pytest.approx(expected, abs=4 * float(error) + 1e-9)
     settings = result_of(tmp_path, "settings.json")
     assert settings["r_values"] == [0.01, 5.0] and settings["sigma_pre"] == "pvs(depth=6)"
@@ -183,16 +185,16 @@ def test_search_precomputation_of_other_games(tmp_path, game, leaf_value):
 def test_search_match(tmp_path):
     flags = ("--game=tic_tac_toe", "--first=pvs(depth=9)", "--second=uniform", "--games=7", "--seed=3")
     for name in "ab":
-        said = printed("search_match", *flags, f"--output_dir={tmp_path / name}")
+        printed_text = printed("search_match", *flags, f"--output_dir={tmp_path / name}")
     assert files(tmp_path / "a") == files(tmp_path / "b")
     rows = table(tmp_path / "a" / "games.csv")
     assert [row["seat_of_first"] for row in rows] == ["0", "1", "0", "1", "0", "1", "0"]
     openings = [row["moves"].split()[:2] for row in rows]
     assert openings[0] == openings[1] and openings[2] == openings[3]
     mean = sum(float(row["utility_of_first"]) for row in rows) / 7
-    assert f"{mean:.4f}" in said and mean > 0.4
+    assert f"{mean:.4f}" in printed_text and mean > 0.4
     for words in ("won", "drawn", "lost", "moving first", "together", "ms a move", "uniform"):
-        assert words in said
+        assert words in printed_text
     with_chance = ("--first=alpha_beta(depth=2)", "--second=mcts(simulations=50)", "--games=2")
     printed("search_match", "--game=pig(winscore=15)", *with_chance)
 
@@ -227,11 +229,11 @@ def test_clock_precomputation(tmp_path):
 
 # Costs seconds: runs of the example.
 def test_certified_preparation(tmp_path):
-    said = printed("certified_preparation", "--epsilon=0.3", f"--output_dir={tmp_path}")
+    printed_text = printed("certified_preparation", "--epsilon=0.3", f"--output_dir={tmp_path}")
     found = result_of(tmp_path)
     assert found["reached"] and found["upper"] - found["lower"] <= 0.3 and found["confidence"] == 0.95
-    assert "Theorem 3" in said and "by dynamic programming" in said
-    assert found["lower"] <= float(said.split("Expected")[1].split()[0]) <= found["upper"]
+    assert "Theorem 3" in printed_text and "by dynamic programming" in printed_text
+    assert found["lower"] <= float(printed_text.split("Expected")[1].split()[0]) <= found["upper"]
     flags = ("--epsilon=0.1", "--limit=3000", "--nocompare", f"--output_dir={tmp_path}")
     limited = printed("certified_preparation", *flags)
     assert "Stopped at --limit" in limited and "Theorem 3" not in limited
@@ -250,7 +252,7 @@ def test_certified_preparation(tmp_path):
 @pytest.mark.slow("all of the paper's table")
 def test_table_1_and_figure_2(tmp_path):
     flags = ("--rows=1,2", "--seeds=1", "--stitch=1", "--figure=row2", "--iterations=500")
-    said = printed("efce_resolving", *flags, f"--output_dir={tmp_path}")
+    printed_text = printed("efce_resolving", *flags, f"--output_dir={tmp_path}")
     rows = table(tmp_path / "table_1.csv")
     assert len(rows) == 8 and all(row["pairs"] == row["pairs_printed"] for row in rows)
     for row in rows:
@@ -265,7 +267,7 @@ def test_table_1_and_figure_2(tmp_path):
     assert max(violations["paper"]) > 1e-2 and max(violations["others"]) < 1e-6
     curve = [float(row["violation"]) for row in table(tmp_path / "figure_2.csv")]
     assert curve[-1] < 1e-4 < curve[0] and is_png(tmp_path / "figure_2.png")
-    assert "expected 4, obtained 4.000000" in said
+    assert "expected 4, obtained 4.000000" in printed_text
 
 
 @pytest.mark.parametrize(
@@ -279,7 +281,7 @@ def test_table_1_and_figure_2(tmp_path):
     ],
 )
 def test_mediator(flags, tmp_path):
-    said = printed("mediator", *flags.split(), f"--output_dir={tmp_path}")
+    printed_text = printed("mediator", *flags.split(), f"--output_dir={tmp_path}")
     for play in result_of(tmp_path, "plays.json")["plays"]:
         gone = [False, False]
         for move in play["moves"]:
@@ -290,13 +292,13 @@ def test_mediator(flags, tmp_path):
             # In the units of what the players get: somebody may sink the other, for 1 and -2.
             assert entry["blueprint_welfare"] - 1e-7 < entry["welfare"] < -0.1 and entry["welfare"] >= -1.0
             assert entry["violation"] < 1e-7 and 0.0 < entry["probability"] < 1.0
-            assert f"expected welfare from here {entry['blueprint_welfare']:.5f} -> " in said
+            assert f"expected welfare from here {entry['blueprint_welfare']:.5f} -> " in printed_text
 
 
 def test_mediator_draws_what_chance_does_by_its_seed(tmp_path):
     for name in "ab":
-        said = printed("mediator", "--game=goofspiel", "--plays=4", f"--output_dir={tmp_path / name}")
-    assert "chance draws 'Deal" in said
+        printed_text = printed("mediator", "--game=goofspiel", "--plays=4", f"--output_dir={tmp_path / name}")
+    assert "chance draws 'Deal" in printed_text
     plays, again = (result_of(tmp_path / name, "plays.json")["plays"] for name in "ab")
     assert [play["moves"] for play in plays] == [play["moves"] for play in again]
     for play in plays:
@@ -309,7 +311,9 @@ def test_mediator_draws_what_chance_does_by_its_seed(tmp_path):
 
 
 def test_payoff_frontier(tmp_path):
-    said = printed("payoff_frontier", "--game=matrix_sh", "--objective=smaller", f"--output_dir={tmp_path}")
+    printed_text = printed(
+        "payoff_frontier", "--game=matrix_sh", "--objective=smaller", f"--output_dir={tmp_path}"
+    )
     rows = table(tmp_path / "frontier.csv")
     corners = {
         notion: [
@@ -320,7 +324,7 @@ def test_payoff_frontier(tmp_path):
     assert np.allclose(corners["efce"], [(2, 2), (1, 4 / 3), (1, 1), (4 / 3, 1)])
     assert len(corners["nfcce"]) == 4 and np.allclose(corners["nash"], [(1, 1), (2, 2)])
     assert all(float(row["gap"]) < 1e-9 for row in rows if row["gap"])
-    assert is_png(tmp_path / "frontier.png") and "Best by smaller" in said
+    assert is_png(tmp_path / "frontier.png") and "Best by smaller" in printed_text
 
 
 # -- limited lookahead; test_parallel.py has its tasks in several processes --------------------------
@@ -328,9 +332,9 @@ def test_payoff_frontier(tmp_path):
 
 def test_limited_lookahead_of_types(tmp_path):
     flags = ("--games=kuhn_poker", "--noise=independent", "--gammas=0,0.5", "--types=2,1", "--draws=2")
-    said = printed("limited_lookahead", *flags, "--workers=1", f"--output_dir={tmp_path}")
+    printed_text = printed("limited_lookahead", *flags, "--workers=1", f"--output_dir={tmp_path}")
     assert set(files(tmp_path)) == {"types.csv", "draws.csv", "independent.png", "settings.json"}
-    found = as_expected(said)
+    found = as_expected(printed_text)
     assert len(found) == 4 and all(expected == obtained for expected, obtained in found)
     rows = table(tmp_path / "types.csv")
     assert len(rows) == 2 * 2 * 4  # players, gammas, what commitments are made for

@@ -84,8 +84,8 @@ def test_a_task_that_nobody_lives_through_is_named(parallel, tmp_path):
     with pytest.raises(ChildProcessError, match=rf"{begun}4 deaths with Task\(number=5, .* alone"):
         list(parallel.each_done(square, tasks, workers=2))
     fatal = Task(1, 100, str(tmp_path / "more_deaths"))
-    told = rf"{begun}several .* of Task\(number=1,"
-    with local_cluster(2) as made, pytest.raises(ChildProcessError, match=told):
+    words_of_it = rf"{begun}several .* of Task\(number=1,"
+    with local_cluster(2) as made, pytest.raises(ChildProcessError, match=words_of_it):
         list(map_on_cluster(square, [Task(0), fatal], made.scheduler_address))
 
 
@@ -183,9 +183,9 @@ def test_a_task_that_never_reaches_the_scheduler(distributed, monkeypatch):
 
 
 def test_a_cluster_without_workers(distributed):
-    with local_cluster(0) as made, pytest.raises(ConnectionError) as told:
+    with local_cluster(0) as made, pytest.raises(ConnectionError) as words_of_it:
         list(map_on_cluster(abs, [-1], made.scheduler_address, startup_seconds=0.5))
-    assert str(told.value).startswith(f"expected a worker at '{made.scheduler_address}'")
+    assert str(words_of_it.value).startswith(f"expected a worker at '{made.scheduler_address}'")
 
 
 # -- examples ----------------------------------------------------------------------------------------
@@ -200,14 +200,14 @@ def test_limited_lookahead_is_the_same_on_processes_and_on_a_cluster(where, tmp_
     """A cluster's workers have the functions of the example's own process, which are of no module."""
     flags = ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2")
     names = {"limited_lookahead.csv", "draws.csv", "independent.png", "cumulative.png", "settings.json"}
-    said, found = [], []
+    output, found = [], []
     for k, here in enumerate(("--workers=1", where)):
-        said.append(printed("limited_lookahead", *flags, here, f"--output_dir={tmp_path / str(k)}"))
+        output.append(printed("limited_lookahead", *flags, here, f"--output_dir={tmp_path / str(k)}"))
         made = files(tmp_path / str(k))
         assert made.keys() == names
         found.append([made[name] for name in ("draws.csv", "independent.png", "cumulative.png")])
     assert found[0] == found[1]
-    numbers = re.findall(r"expected (\S+), obtained (\S+)$", said[0], re.MULTILINE)
+    numbers = re.findall(r"expected (\S+), obtained (\S+)$", output[0], re.MULTILINE)
     assert len(numbers) == 3 + 8 and all(expected == obtained for expected, obtained in numbers)
     assert len(table(tmp_path / "0" / "limited_lookahead.csv")) == 2 * 2 * 2 * 2
     draws = table(tmp_path / "0" / "draws.csv")
@@ -304,6 +304,6 @@ def test_an_error_ends_what_solves_the_other_tasks(run, kept_work, tmp_path, mon
             ended.append(True)
 
     monkeypatch.setattr(kept_work.parallel, "each_done", each_done)
-    with pytest.raises((InterruptedError, FileNotFoundError)) as told:  # which keeps generators alive
+    with pytest.raises((InterruptedError, FileNotFoundError)) as words_of_it:  # which keeps generators alive
         run(range(3), stop, tmp_path / folder / "tasks.unfinished")
-    assert ended and SOLVED == [0], told
+    assert ended and SOLVED == [0], words_of_it

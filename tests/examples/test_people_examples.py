@@ -34,16 +34,16 @@ _SMALLER = pytest.mark.slow("a shipped sample; tests/commands has smaller ones")
 def against_karpov(tmp_path_factory):
     """Return (folder, what is printed) of a preparation at its defaults, with no engine."""
     folder = tmp_path_factory.mktemp("karpov")
-    said = printed("opponent_preparation", "--output_dir=out", cwd=folder, has_engine=False)
-    return folder / "out", said
+    output = printed("opponent_preparation", "--output_dir=out", cwd=folder, has_engine=False)
+    return folder / "out", output
 
 
 @_SMALLER
-def test_what_is_said_of_the_shipped_sample_is_what_its_files_have(against_karpov):
+def test_the_readme_of_the_shipped_sample_has_what_its_files_have(against_karpov):
     """White's alone, by stored searches."""
-    folder, said = against_karpov
+    folder, output = against_karpov
     result, made = result_of(folder / "white"), Preparation.read(folder / "white")
-    assert "White alone: the stored searches are those." in said and not (folder / "black").exists()
+    assert "White alone: the stored searches are those." in output and not (folder / "black").exists()
     assert 10 < result["size"] <= 60 and result["utility"] > result["unprepared"] + 0.05
     model, robust = result["model"], result["robust"]
     assert model["person"] == "Karpov Anatoli" and model["bits"] < 2.0
@@ -53,8 +53,8 @@ def test_what_is_said_of_the_shipped_sample_is_what_its_files_have(against_karpo
     assert robust["unprepared"] + 0.01 < robust["utility"] < result["utility"]
     worth = points(result["utility"] - result["unprepared"])
     worst = points(robust["utility"] - robust["unprepared"])
-    assert f"{result['size']} positions, worth {worth} more points in 100 games: " in said
-    assert f"At worst            {worst} more points in 100 games: " in said
+    assert f"{result['size']} positions, worth {worth} more points in 100 games: " in output
+    assert f"At worst            {worst} more points in 100 games: " in output
     rows = table(folder / "white" / "positions.csv")
     assert len(rows) == result["size"] == len(made.book)
     adds = math.fsum(float(row["adds"]) for row in rows)
@@ -70,9 +70,9 @@ def test_what_is_said_of_the_shipped_sample_is_what_its_files_have(against_karpo
     ]
     share = math.fsum(guessed) / adds
     assert result["guessed"] == pytest.approx(share) and 0.5 < share < 1.0
-    assert f"{len(guessed)} of {len(rows)} positions rest on guesses, with {share:.0%} of" in said
-    assert "Karpov Anatoli: after 1. e4 expect c6 in 57 of 100 games (" in said
-    assert f"carry {share:.0%} of that with White; at worst, {worst} with White are left." in said
+    assert f"{len(guessed)} of {len(rows)} positions rest on guesses, with {share:.0%} of" in output
+    assert "Karpov Anatoli: after 1. e4 expect c6 in 57 of 100 games (" in output
+    assert f"carry {share:.0%} of that with White; at worst, {worst} with White are left." in output
     replies = {row["reply"] for row in table(folder / "book.csv")}
     assert {"seen in 12 of their games", "seen in 9 of their games"} < replies
 
@@ -220,8 +220,8 @@ def test_nothing_is_better_by_the_judge_than_its_own_books(tmp_path, searches):
 
 @pytest.mark.slow("the shipped samples; in the next test few games")
 def test_predictions_on_the_shipped_samples(tmp_path):
-    said = printed("opponent_model", f"--output_dir={tmp_path}", has_engine=False)
-    assert "Karpov Anatoli      126 games" in said and "147 before 1990" in said
+    output = printed("opponent_model", f"--output_dir={tmp_path}", has_engine=False)
+    assert "Karpov Anatoli      126 games" in output and "147 before 1990" in output
     found = result_of(tmp_path)
     bits = {name: model["bits"] for name, model in found["models"].items()}
     assert bits["with population"] < 2.5 < bits["with age"] < bits["counts alone"] < 2.7
@@ -270,8 +270,8 @@ def test_models_of_people_are_checked_in_all_parts(tmp_path):
     flags = ["--games=games.pgn", "--player=Us", "--maia=maia-1500.pb.gz", "--workers=1", "--output_dir=out"]
     flags += [f"--engine={sys.executable} {fake_engine.__file__}", "--moves=100", "--engine_moves=60"]
     flags += ["--errs=noisy(policy=uci(nodes=1000,r=40,top_k=5),epsilon=0.2)", "--least_games=25"]
-    said = printed("people_check", *flags, "--positions=100", cwd=tmp_path)
-    assert "300 games, of which the last 45 are predicted, from 2021" in said
+    output = printed("people_check", *flags, "--positions=100", cwd=tmp_path)
+    assert "300 games, of which the last 45 are predicted, from 2021" in output
     found = result_of(tmp_path / "out", "people_check.json")
     by = {(row["whose"], row["by"]): row for row in found["replies"] if row["speed"] == "all"}
     assert by["strangers", "any legal move"]["moves"] == 100 == by["player", "games before human"]["moves"]
@@ -287,7 +287,7 @@ def test_models_of_people_are_checked_in_all_parts(tmp_path):
     assert best["positions"] == len(best["points"]) == 5
     assert min(white["positions"], black["positions"]) >= 2 and min(found["speed"].values()) > 0.0
     assert all(is_png(tmp_path / "out" / f"{name}.png") for name in ("replies", "values", "seconds"))
-    fails("people_check", cwd=tmp_path, told="--games: expected rated games with clocks")
+    fails("people_check", cwd=tmp_path, message="--games: expected rated games with clocks")
 
 
 # -- one's own book and games ------------------------------------------------------------------------
@@ -295,20 +295,20 @@ def test_models_of_people_are_checked_in_all_parts(tmp_path):
 
 @_SMALLER
 def test_the_sample_book_is_judged_and_the_sample_games_are_reviewed(tmp_path):
-    said = {}
+    output = {}
     for example in ("judge_book", "review_games"):
-        said[example] = printed(example, f"--output_dir={tmp_path / example}", has_engine=False)
+        output[example] = printed(example, f"--output_dir={tmp_path / example}", has_engine=False)
         # No share of a game is printed; what is listed as worth less is so by a hundredth of a point or more.
-        assert "points in 100 games" in said[example] and "No engine found" in said[example]
-        assert not re.search(r"(?<![\d.])-?[01]\.\d{3,}(?![\d%])", said[example])
-        _, _, rest = said[example].partition("worth less than another one, by these scores")
+        assert "points in 100 games" in output[example] and "No engine found" in output[example]
+        assert not re.search(r"(?<![\d.])-?[01]\.\d{3,}(?![\d%])", output[example])
+        _, _, rest = output[example].partition("worth less than another one, by these scores")
         less = re.findall(r"^ *([\d.]+) +[\d.]+%", rest.partition("\n\n")[0], re.MULTILINE)
         assert less and all(float(each) > 0.0 for each in less)
 
     result = result_of(tmp_path / "judge_book")
     positions = result["positions"]
     assert result["read"]["positions"] == 81 and result["read"]["contradictions"] == 3
-    assert result["score"] == "Fitted score" and "0 of them new" in said["judge_book"]
+    assert result["score"] == "Fitted score" and "0 of them new" in output["judge_book"]
     assert len(positions) == result["size"] == 22 and len(result["learn"]) == 10
     gains = sum(each["gain"] for each in positions)
     assert result["unprepared"] + gains == pytest.approx(result["utility"], abs=1e-9)
@@ -322,7 +322,7 @@ def test_the_sample_book_is_judged_and_the_sample_games_are_reviewed(tmp_path):
         assert len(table(tmp_path / "judge_book" / f"{name}.csv")) == len(result[name])
 
     seen = result_of(tmp_path / "review_games")
-    assert seen["reviewed"] == 5 and "1 left out: games with the other side" in said["review_games"]
+    assert seen["reviewed"] == 5 and "1 left out: games with the other side" in output["review_games"]
     assert seen["left_by"] == {"the book's end": 2, "you": 1, "the opponent": 2}
     (by_you,) = (each for each in seen["games"] if each["left_by"] == "you")
     assert (by_you["game"], by_you["played"], by_you["better"]) == (2, "exd5", "e5")

@@ -109,7 +109,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(("example", "flags", "words"), _EXAMPLES)
 def test_wrong_flags_of_examples(example, flags, words, folder):
     more = [] if "--output_dir" in flags else ["--output_dir=some/out"]
-    fails(example, *more, *shlex.split(flags), told=words, cwd=folder, has_engine=False)
+    fails(example, *more, *shlex.split(flags), message=words, cwd=folder, has_engine=False)
     assert not (folder / "some").exists()
 
 

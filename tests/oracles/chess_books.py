@@ -110,11 +110,11 @@ def exits_of(book, seed=0):
 
 def evaluations_of(book, seed=0):
     """Return random scores of the book's positions; some of them are mates."""
-    rng, told = random.Random(seed), {}
+    rng, scored = random.Random(seed), {}
     for position in book.positions:
         scores = chess.engine.Cp(int(rng.gauss(0.0, 60))), chess.engine.Mate(rng.choice([-3, 3]))
-        told[position.history] = chess.engine.PovScore(scores[rng.random() < 0.1], rng.choice(chess.COLORS))
-    return told
+        scored[position.history] = chess.engine.PovScore(scores[rng.random() < 0.1], rng.choice(chess.COLORS))
+    return scored
 
 
 def own_pawns(score, side):
