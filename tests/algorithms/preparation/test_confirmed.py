@@ -173,7 +173,7 @@ def test_where_the_opponent_has_one_reply_games_come_early(support, games, early
             max_evaluations=200,
         )
     assert found.rounds[0].games == games
-    before = next(evaluations for evaluations, note in bars[0].told if note != "0 games")
+    before = next(evaluations for evaluations, note in bars[0].notes if note != "0 games")
     assert before <= 60 if early else before >= 200
 
 

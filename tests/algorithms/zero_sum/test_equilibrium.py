@@ -186,7 +186,7 @@ def test_a_target_ends_it_and_each_program_is_shown():
     with _small_programs(20), shown() as bars:
         whole = meta_equilibrium(tree)
         noted = [(programs, f"NashConv {nash_conv:.2e}") for programs, nash_conv in whole.trace]
-        assert bars[-1].told == noted and whole.iterations >= 2
+        assert bars[-1].notes == noted and whole.iterations >= 2
         first = meta_equilibrium(tree, target_nash_conv=whole.trace[1][1])
         assert first.trace == whole.trace[:2] and first.converged
         missed = meta_equilibrium(tree, solver="double_oracle", iterations=1, target_nash_conv=0.0)
