@@ -107,10 +107,10 @@ def _command(app, what, name, obj, options, lines):
     own = flags.FlagValues()
     obj.define(own)
     for flag in sorted(own):
-        said = _MARKUP.sub(lambda m: "\\" + m.group(0), " ".join(own[flag].help.split()))
-        said = _FLAG.sub(r"``\g<0>``", said)
+        described = _MARKUP.sub(lambda m: "\\" + m.group(0), " ".join(own[flag].help.split()))
+        described = _FLAG.sub(r"``\g<0>``", described)
         default = f" (default: ``{own[flag].default_as_str}``)" if own[flag].default_as_str else ""
-        text += [f"``--{flag}``", f"    {said}{default}", ""]
+        text += [f"``--{flag}``", f"    {described}{default}", ""]
     lines[:] = text
 
 

@@ -211,6 +211,19 @@ def test_links_lead_somewhere():
                 assert (page.parent / target.partition("#")[0]).exists(), (page, target)
 
 
+def test_the_library_has_the_terms_of_the_glossary():
+    sources = [path for folder in ("precomp_games", "algorithms") for path in (ROOT / folder).rglob("*.py")]
+    text = "".join(path.read_text(encoding="utf-8") for path in sources)
+    paths = " ".join(path.as_posix() for path in sources)
+    for row in (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines():
+        term, _, code = row.strip("| ").split(" | ") if row.count(" | ") == 2 else ("", "", "")
+        assert all(
+            re.search(re.escape(word), text, re.IGNORECASE) for word in re.findall(r"\*\*(.+?)\*\*", term)
+        ), row
+        for name in re.findall(r"`(?:--)?([^`]+)`", code):
+            assert name in paths if "/" in name else name.rpartition(".")[2] in text, row
+
+
 def test_the_page_of_examples_lists_every_example():
     text = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
     assert sorted(set(re.findall(r"^\| `examples/(\w+)\.py` \|", text, re.MULTILINE))) == EXAMPLES

@@ -26,7 +26,7 @@ from precomp_games._support.files import atomic_write
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "docs" / "notebooks"
 
 
-def said_by(notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def outputs_of(notebook: dict[str, Any]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Yield each cell of code, and its outputs as nbformat has them."""
     matplotlib.use("Agg")
     namespace: dict[str, Any] = {"__name__": "notebook"}
@@ -76,7 +76,7 @@ def main(names: Sequence[str]) -> int:
         if names and path.stem not in names:
             continue
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        for cell, outputs in said_by(notebook):
+        for cell, outputs in outputs_of(notebook):
             cell["outputs"] = outputs
         with atomic_write(path) as file:
             json.dump(notebook, file, indent=1, ensure_ascii=False, sort_keys=True)
