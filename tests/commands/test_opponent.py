@@ -178,6 +178,11 @@ def test_settings_are_those_of_the_run_but_for_what_flags_say(prepared, capsys):
     _, settings = book_and_settings(flagged(judge, "--penalty=0.5", "--opponent_nodes=7"))
     assert (settings.penalty, settings.opponent_limit) == (0.5, SearchLimit(nodes=7))
     assert settings.opponent == before.opponent
+    os.mkdir("wide")  # a book that was looked for best first, without replies that a whole tree has
+    wide = dataclasses.replace(before, min_probability=0.02)
+    dataclasses.replace(Preparation.read("output/karpov_anatoly/white"), settings=wide).write("wide")
+    _, settings = book_and_settings(flagged(judge, "--from=wide"))
+    assert settings.min_probability == 0.01
     assert [each.made.side for each in earlier_runs(flagged(match, "--side=black"))] == ["black"]
     white, black = earlier_runs(flagged(match))
     assert (white.made.side, black.made.side) == ("white", "black")

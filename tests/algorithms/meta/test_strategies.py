@@ -86,6 +86,15 @@ def test_strategies_of_equal_trees_are_taken(tree, tmp_path):
         assert there.action_probabilities(state) == pytest.approx(row)
 
 
+def test_what_counts_are_the_penalties_of_the_tree_and_not_of_the_strategies(tree):
+    dear = tree.with_penalties((0.003, 0.004))
+    known = [best_precomputation(dear, player).memorization_set for player in (0, 1)]
+    own, others = ([MetaStrategy.of_set(each, i, known[i]) for i in (0, 1)] for each in (tree, dear))
+    assert min(map(len, known)) > 0
+    assert meta_exploitability(tree, others) == meta_exploitability(tree, own)
+    assert meta_exploitability(dear, own) == meta_exploitability(dear, others)
+
+
 def test_a_tree_that_was_cut_elsewhere_is_another_one():
     """The fingerprint does not count penalties, but what they cut."""
     kuhn, policies = pyspiel.load_game("kuhn_poker"), [random_policy(k, by="infoset") for k in (1, 2)]
