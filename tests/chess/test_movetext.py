@@ -214,6 +214,8 @@ _TAGS = '[Event "?"]\n[White "{}"]\n[Black "B"]\n[Result "*"]\n\n'
         ("\ufeff", " *\n", "", ""),
         ("\ufeff", " *\n\n", "", ""),
         ("\ufeff", "", "", ""),
+        ("\ufeff", " *\n", "[Event", "[Annotator"),
+        ("", " *\n", "Nf3", "Nf\ufeff3"),
         ("", " *\n", "", ""),
         ("", " *", "", ""),  # no end of the last line
         ("", " *\n", '"?"', '"Theme d4 exd4?"'),
