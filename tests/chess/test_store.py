@@ -19,7 +19,7 @@ from precomp_games import config
 from precomp_games.chess.engines import stored_engine as search_module
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
-from precomp_games.chess.engines.store import EvaluationStore, StoreError
+from precomp_games.chess.engines.store import EvaluationStore, StoreError, _create_tables
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, STALEMATE, answered, expected, forked
 from tests.properties import examples
@@ -300,6 +300,20 @@ def test_a_store_that_another_process_holds_is_waited_for(tmp_path):
                 put.result(0.3)
         put.result(20.0)
         assert len(store) == 1
+
+
+def test_a_store_that_another_process_is_making_is_waited_for(tmp_path):
+    path = tmp_path / "s.db"
+    made = sqlite3.connect(path, timeout=1.0, isolation_level=None)
+    with contextlib.closing(made) as other, ThreadPoolExecutor(1) as beside:
+        other.execute("BEGIN IMMEDIATE")
+        opened = beside.submit(EvaluationStore, path)
+        with pytest.raises(TimeoutError):
+            opened.result(0.2)
+        _create_tables(other)
+        other.execute("COMMIT")
+    with opened.result(20.0) as store:
+        assert len(store) == 0
 
 
 def test_keys_that_are_none_are_refused_and_closed_stores(store, tmp_path):
