@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from open_spiel.python.algorithms import exploitability
 
@@ -198,6 +198,13 @@ def _check_brute_force(case, scale):
             assert within / scale == pytest.approx(utilities[sizes <= budget].max() / scale, abs=_SAME)
 
 
+def _menus():
+    game = functools.partial(random_tree, 2, depth=4, actions=3)
+    _, sigma_pre, sigma = setting(game(), 2, ("menu", "menu"))
+    return _Case("menus", game, sigma_pre, sigma, 0, True, (0.02, 0.02))
+
+
+@example(_menus(), -13, 1.0)  # below 1e-11 frontiers of menus missed sets
 @examples(80)
 @given(_cases(), st.integers(-15, 15), st.sampled_from((1.0, 3.0, 0.7, math.pi)))
 def test_no_solver_goes_by_what_utilities_are_measured_in(case, power, digits):

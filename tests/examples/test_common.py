@@ -53,8 +53,18 @@ def test_a_full_disk_is_named(run_code):
     assert result.stderr == "error: [Errno 28] No space left on device: 'standard output'\n"
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-@pytest.mark.slow("every example; one in the tests around")
+def test_a_character_that_an_encoding_lacks_is_escaped(run_code):
+    ascii_alone = "sys.stdout = open(1, 'w', encoding='ascii', closefd=False)"
+    result = run_code(f"{ascii_alone}\ncommon.run(lambda argv: print('\u2654'))")
+    assert (result.returncode, result.stdout) == (0, "\\u2654\n"), result.stderr
+
+
+_OTHERS = pytest.mark.slow("examples whose help is made as that of the first one")
+
+
+@pytest.mark.parametrize(
+    "example", [EXAMPLES[0], *(pytest.param(each, marks=_OTHERS) for each in EXAMPLES[1:])]
+)
 def test_each_example_has_help(example):
     shown = launch(example, "--help")
     assert (shown.returncode, shown.stderr) == (0, "")
