@@ -1,5 +1,6 @@
 """The pool: the same answers from any number of engines, through any accident; or one error."""
 
+import asyncio
 import contextlib
 import dataclasses
 import functools
@@ -25,7 +26,7 @@ from precomp_games.chess.engines import pool as pool_module
 from precomp_games.chess.engines import uci as uci_module
 from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
-from precomp_games.chess.engines.uci import BadOutput, SearchReport
+from precomp_games.chess.engines.uci import BadOutput, EngineProcess, EngineThread, SearchReport
 from tests.chess import fake_engine
 
 LIMIT, DEPTH = SearchLimit(nodes=1000), SearchLimit(depth=4)
@@ -431,6 +432,24 @@ def test_a_pool_may_be_closed_during_a_search():
     pool.close()
     with pytest.raises(EngineError, match="got a closed one"):
         pool.search(EPDS, LIMIT, 2)
+
+
+def test_a_thread_ends_at_once_while_an_engine_starts():
+    """asyncio's own task goes on, which connects the pipes."""
+    thread, began = EngineThread("engine", 0), threading.Event()
+
+    async def start():
+        starting = asyncio.create_task(EngineProcess.popen(FAKE))
+        while len(asyncio.all_tasks()) < 3 and not starting.done():
+            await asyncio.sleep(0)
+        began.set()
+        time.sleep(0.1)  # until the end is asked for
+
+    asyncio.run_coroutine_threadsafe(start(), thread.loop)
+    assert began.wait(60.0)
+    asked = time.monotonic()
+    thread.end()
+    assert time.monotonic() - asked < 8.0 and not thread.is_alive
 
 
 def test_no_process_outlives_its_pool():
