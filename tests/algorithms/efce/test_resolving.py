@@ -360,6 +360,17 @@ def test_where_nothing_is_safe():
     assert harder.violation(problem.blueprint) > 9.0
 
 
+def test_a_refinement_of_another_blueprint_is_not_stitched():
+    """Even of one that is equal above the subgames, so that the result is a plan."""
+    whole, start = held(SMALL, 1), blueprint(1)
+    level = resolving(whole, start)
+    before = efce.CorrelationPlan.of(whole, start)
+    better = efce.stitch(whole, start, [refined(level, level.names[0])])
+    other = resolving(whole, better)
+    with pytest.raises(ValueError, match=r"^stitch\(\): expected refinements .* from another blueprint"):
+        efce.stitch(whole, before, [efce.refine_lp(other.problem(level.names[0]))])
+
+
 def test_limits():
     level = resolving(held(LARGER, 1), blueprint(None))
     problem = level.problem(level.names[0])
