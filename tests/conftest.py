@@ -69,6 +69,20 @@ def searches(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return path
 
 
+@pytest.fixture
+def ends_in_time() -> Iterator[None]:
+    """Raise an error in a test that takes a minute: for what would wait for ever if it failed."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError("not ended in time")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[webdriver.Chrome]:
     """Chromium without a window, which keeps what is written to its console."""

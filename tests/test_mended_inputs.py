@@ -300,6 +300,7 @@ def _commands(engine):
     assert "readyok" in message and message[-1] == "bestmove (none)"
 
 
+@pytest.mark.usefixtures("ends_in_time")
 @pytest.mark.parametrize(
     ("output", "use"),
     [

@@ -200,19 +200,6 @@ def no_policies_are_left(monkeypatch):
     monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
 
 
-@pytest.fixture(autouse=True)
-def at_once():
-    """Let a call end in an error that is not refused in time."""
-
-    def late(*_):
-        raise TimeoutError(f"not refused after {_SECONDS} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
-
-
 def _accepted(call):
     """Yield wrong arguments that a function accepts, or refuses in other words than it should."""
     for argument, each in call.arguments.items():
@@ -230,6 +217,7 @@ def _accepted(call):
                 yield f"{what}: accepted"
 
 
+@pytest.mark.usefixtures("ends_in_time")
 @pytest.mark.parametrize("face", FACES)
 def test_wrong_calls_are_refused(face):
     failures = [each for call in calls(face) for each in _accepted(call)]

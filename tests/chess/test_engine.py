@@ -369,6 +369,7 @@ def test_nothing_is_searched_where_a_position_is_none(pool, epd):
     assert seen == []
 
 
+@pytest.mark.usefixtures("ends_in_time")
 def test_callbacks_may_fail_and_may_not_search(pool):
     seen = []
 
