@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import importlib
 import math
 import os
 import re
@@ -225,11 +226,16 @@ def test_limited_lookahead_is_the_same_on_processes_and_on_a_cluster(where, tmp_
 
 
 @pytest.mark.slow("another cluster, whose worker has never seen the example")
-def test_efce_resolving_is_the_same_on_processes_and_on_a_cluster(tmp_path):
+def test_efce_resolving_is_the_same_on_processes_and_on_a_cluster(tmp_path, monkeypatch):
     flags = ("--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=")
     with started(tmp_path) as cluster:
         for k, where in enumerate(("--workers=1", "--workers=2", f"--cluster={cluster}")):
             printed("efce_resolving", *flags, where, f"--output_dir={tmp_path / str(k)}")
+        (tmp_path / "here").mkdir()
+        (tmp_path / "here" / "alone.py").write_text("def double(number):\n    return 2 * number\n")
+        monkeypatch.syspath_prepend(tmp_path / "here")
+        double = importlib.import_module("alone").double
+        assert list(map_on_cluster(double, [3], str(cluster))) == [(0, 6)]
     stitched = [(tmp_path / str(k) / "stitched.csv").read_bytes() for k in range(3)]
     assert stitched[0] == stitched[1] == stitched[2]
 
