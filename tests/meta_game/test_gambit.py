@@ -109,7 +109,7 @@ def _value_by_gambit(text, path):
     return float(equilibrium.payoff(next(iter(game.players))))
 
 
-# Gambit's linear program takes minutes for Leduc poker; that of 16.7 has 0 for nim, exactly too, which is lost.
+# Gambit's linear program takes minutes for Leduc poker, and pygambit 16.7 has 0 for nim, which is lost.
 @pytest.mark.parametrize("name", [name for name in SMALL if not name.startswith(("leduc", "nim"))])
 def test_gambit_finds_the_value_of_games(name, tmp_path):
     found = _value_by_gambit(to_efg(game_of(name)), tmp_path / "game.efg")
