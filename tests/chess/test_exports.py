@@ -233,7 +233,7 @@ def test_anki_reads_cards_and_another_import_updates_them(tmp_path):
         notes = [opened.get_note(k) for k in opened.find_notes("")]
         return {note.guid: list(note.fields) for note in notes}
 
-    each = reported(small_book())
+    each = reported(small_book(), replies_to(small_book()))
     later = dataclasses.replace(each, notes={(): "Where it begins."})
     first, second = imported(each), imported(later)
     assert set(first) == set(second) and sum(first[guid] != second[guid] for guid in first) == 1
