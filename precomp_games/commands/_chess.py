@@ -67,8 +67,7 @@ def open_engines(
                 ) from None
             stored = StoredEngine(store)
             if plays:
-                message = "expected an engine to play games, got stored searches alone"
-                raise pool.EngineError(message) from None
+                raise pool.EngineError("expected an engine to play games, got stored searches") from None
             print(
                 f"No engine found: using the stored searches of {stored.engine_id} in {shipped}. "
                 "To search other positions, install Stockfish (Debian: apt-get install stockfish) or "
@@ -326,11 +325,7 @@ def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[B
         names = write_exports(folder, books, given.export, title, given.min_share)
         print(f"For study: {', '.join(f'{folder}/{name}' for name in names)}")
         whole = [(BookSentences(each.made), each.made.book.positions) for each in books]
-        rare = [
-            sentences.is_rare(one.history, given.min_share)
-            for sentences, positions in whole
-            for one in positions
-        ]
+        rare = [text.is_rare(one.history, given.min_share) for text, positions in whole for one in positions]
         if sum(rare) and set(given.export) - {"csv"}:
             left_out = f"{sum(rare)} of {len(rare)} positions, behind replies below {given.min_share:.3g}"
             print(f"Left out there: {left_out}; --min_share=0 has them.")

@@ -262,12 +262,10 @@ def settings_of(
     """
     if evaluated and given.evaluation == "rollouts":
         raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")
-    return PreparationSettings(player=player, trusted=True, **settings_in(given, but=other), **other)
+    return PreparationSettings(player=player, trusted=True, **given_in(given, but=other), **other)
 
 
-def settings_in(
-    given: flags.FlagValues, *, present: bool = False, but: Collection[str] = ()
-) -> dict[str, Any]:
+def given_in(given: flags.FlagValues, *, present: bool = False, but: Collection[str] = ()) -> dict[str, Any]:
     """Return the fields of settings that flags set; with `present` those on the command line."""
     settings = {}
     for field in dataclasses.fields(PreparationSettings):

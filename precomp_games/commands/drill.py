@@ -176,8 +176,8 @@ def _questions(drill: Drill, made: Preparation | None, given: flags.FlagValues) 
         played = " or ".join(board.san(each) for each in card.moves)
         why = ""
         if sentences is not None:
-            about = sentences.of_position(position, whole=False)
-            why = f" {_why(board, card, position, move)} {about}".rstrip()
+            words = _why(board, card, position, move), sentences.of_position(position, whole=False)
+            why = f" {' '.join(words)}".rstrip()
         print(f"{'Right' if correct else 'No'}: {played}.{why}")
         if move is not None and made is not None and not correct:
             print(_searched(board, (card.moves[0], move), made, given.store), end="")

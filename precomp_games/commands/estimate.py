@@ -128,7 +128,7 @@ def run(given: flags.FlagValues) -> None:
 
 def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
     """Return the player's name, and how often each (position, move) was played."""
-    limit, opponent = _flags.settings_in(given)["opponent_limit"], engines.opponent
+    limit, opponent = _flags.given_in(given)["opponent_limit"], engines.opponent
     name, how = f"{opponent.engine_id} ({limit})", {"samples": given.opponent_samples}
     if given.pgn is None:
         how |= {"games": given.games, "plies": given.plies, "seed": given.seed}

@@ -126,7 +126,7 @@ def _settings(
     else:
         least = min(before.min_probability, prepare.OF_TREES["min_probability"])
         judged = {"distrust": 0.0, "price": "infosets", "min_probability": least}
-        changes = _flags.settings_in(given, present=True) | judged
+        changes = _flags.given_in(given, present=True) | judged
         if given.opponent:
             changes["calibration"] = calibration
         settings = _chess.as_given(given, dataclasses.replace(before, **changes))

@@ -313,15 +313,10 @@ def scored(name: str, result: match.MatchResult, promised: float | None) -> dict
 def _row(made: Preparation, played: Played) -> Any:
     """Return a match for programs; None is no number."""
     name, result, promised, exits = played
-    statistics = MatchStatistics.of_scores(result.scores)
+    found = MatchStatistics.of_scores(result.scores)
     row = {"side": made.side} | scored(name, result, promised)
-    row |= {
-        "wins": statistics.wins,
-        "draws": statistics.draws,
-        "losses": statistics.losses,
-        "elo": statistics.elo,
-    }
-    row |= dict(zip(("elo_low", "elo_high"), statistics.elo_interval, strict=True))
+    row |= {"wins": found.wins, "draws": found.draws, "losses": found.losses, "elo": found.elo}
+    row |= dict(zip(("elo_low", "elo_high"), found.elo_interval, strict=True))
     row["ended_in_book"] = result.inside
     row["exits"] = [
         {

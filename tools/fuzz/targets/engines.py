@@ -184,8 +184,7 @@ def _first_move(state: Any) -> dict[int, float]:
 def _(data: bytes, folder: pathlib.Path) -> object:
     (folder / "book.bin").write_bytes(_book())
     typed = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
-    output, err = io.BytesIO(), io.StringIO()
-    out = io.TextIOWrapper(output, encoding="utf-8")
+    out, err = io.TextIOWrapper(output := io.BytesIO(), "utf-8", write_through=True), io.StringIO()
     if data[-1:] < b"5":  # out of book a policy plays, in place of an engine
         engine = UciEngine(
             PolicyPlayer(_first_move, "x", 1), uci_book(small_book()), say=lambda line: None, seed=1
@@ -200,5 +199,4 @@ def _(data: bytes, folder: pathlib.Path) -> object:
         mock.patch.object(sys, "stderr", err),
     ):
         assert uci.main(words) == 0, err.getvalue()
-    out.flush()
     return output.getvalue()
