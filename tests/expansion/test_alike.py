@@ -5,7 +5,7 @@ import math
 
 import pyspiel
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precomp_games import Menu, MixturePolicy, RolloutValues
@@ -14,9 +14,11 @@ from precomp_games.tree.expansion.positions import AlikeRows
 from tests.oracles.books import states
 from tests.oracles.games import (
     SEEDS,
+    Level,
     expand,
     first,
     games,
+    level_game,
     random_menu,
     random_policy,
     setting,
@@ -122,9 +124,12 @@ def test_rounding_is_no_difference(noise, refused):
 def test_one_history_that_differs_is_found():
     """Anywhere in a game, in any policy; what depends on information states is accepted, mixtures too."""
     lengths = []
+    hidden = (True, True)
+    uneven = level_game(0, [Level(-1, hidden=hidden), Level(1, hidden=hidden, late=True), Level(0)])
 
     @examples(240)
     @given(st.builds(setting, games("imperfect", 5, 2, least=3), SEEDS), SEEDS, st.integers(0, 1))
+    @example(setting(uneven, 0), 0, 0)
     def holds(case, seed, which):
         game, *policies = case
         expand(*case, 1e-9, truncate="none")
