@@ -382,7 +382,7 @@ def _takes_a_file(function):
 # Costs seconds: all readers.
 @pytest.mark.parametrize(
     ("step", "traced"),
-    [(16, False), pytest.param(1, True, marks=pytest.mark.slow("all files, under strace"))],
+    [(16, False), pytest.param(2, True, marks=pytest.mark.slow("half of the files, under strace"))],
 )
 def test_readers_read_and_do_nothing_else(step, traced, tmp_path):
     """In a process of its own, under an audit hook: good files, and hostile ones, which are worked with."""
