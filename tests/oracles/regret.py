@@ -23,7 +23,7 @@ class PlainRegrets:
         self.strategy = {k: np.full(n, 1.0 / n) for k, n in self.count.items()}
         self.regret = {k: np.zeros(n) for k, n in self.count.items()}
         self.plan = {k: np.zeros(n) for k, n in self.count.items()}
-        self.t = 0
+        self.t, self.least = 0, np.inf  # the least sum of regrets that a strategy was proportional to
 
     def _node(self, state):
         """Return (player, information state, chance's odds, children), or a utility."""
@@ -70,6 +70,7 @@ class PlainRegrets:
                 self.plan[k] = self.plan[k] * ((t - 1) / t) ** self.power + reach[k] * self.strategy[k]
                 wish = np.maximum(self._kept(self.regret[k], t) + self.predicts * r, 0.0)
                 self.strategy[k] = wish / wish.sum() if wish.any() else np.full(len(wish), 1.0 / len(wish))
+                self.least = min(self.least, wish.sum() or np.inf)
 
     def average(self, infoset):
         """Return the average realization plan at an information state."""
