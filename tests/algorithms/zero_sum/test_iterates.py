@@ -65,7 +65,7 @@ def test_iterates_of_meta_games_are_openspiels(variant, kind, seed, form):
 
 
 def _check_papers(tree, theirs, variant, key, iterations, near=1e-7):
-    """Compare current strategies, which are ratios of regrets, and average plans; return whether to the end."""
+    """Compare current strategies (ratios of regrets) and average plans; return whether to the end."""
     ours = RegretMinimization(tree, variant, check_every=1)
     for _ in range(iterations):
         theirs.iterate()
