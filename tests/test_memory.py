@@ -142,6 +142,7 @@ def test_trees_are_the_same_in_blocks(setting, penalties, several):
     for block in (BLOCK, 3):
         with (
             mock.patch("precomp_games.policies.rows.BLOCK", block),
+            mock.patch("precomp_games.tree.expansion.levels.BLOCK", block),
             mock.patch.object(memory, "BLOCK", block),
         ):
             tree = HistoryTree.from_game(game, sigma_pre=pre, sigma=sigma, penalties=penalties)

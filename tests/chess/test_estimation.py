@@ -12,7 +12,7 @@ from precomp_games.chess import ChessGame, action_of, games_policy
 from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.model.engine_policies import softmax
 from precomp_games.chess.model.estimation import Choice, fit_engines, fit_opponent, opponent_choices
-from precomp_games.chess.model.people import fit_distrust
+from precomp_games.chess.model.people import fit_distrust, read_person
 from tests.chess.test_preparation import SHALLOW
 from tests.oracles.engines import HashEngine
 from tests.oracles.pgn import game
@@ -218,3 +218,20 @@ def test_counts_alone_have_nothing_to_distrust(games):
     model = games_policy(ChessGame(), games(*EARLIER), "Them", alpha=0.0)
     with pytest.raises(ValueError, match="expected table to have moves among several replies, got 4 moves"):
         fit_distrust(model, GameSelection(games(*EARLIER), "Them").table(), Worth())
+
+
+def test_others_games_stand_behind_a_persons(tmp_path):
+    own, others = tmp_path / "own.pgn", tmp_path / "others.pgn"
+    own.write_text("".join(game("1. e4 e5", "A", "B", Date=f"{year}.??.??") for year in range(1980, 1990)))
+    with_a = game("1. d4", "A", "C", Date="1981.??.??")
+    others.write_text(with_a + "".join(game("1. c4", "C", "D", Date=f"{y}.??.??") for y in range(1980, 1990)))
+    person = read_person(str(own), "A", str(others), 10)
+    assert person.years.tolist() == list(range(1980, 1990))
+    model, behind = person.policy(None), person.behind(None)
+    start = ChessGame().new_initial_state()
+    english, queens = (action_of(chess.Move.from_uci(move)) for move in ("c2c4", "d2d4"))
+    row = behind.action_probabilities(start)
+    assert row[english] > 0.5 > 20 * row[queens]  # without the person's own games
+    assert model.prior.action_probabilities(start) == row
+    assert "others.pgn" in person.spec(model, "uniform") and "others.pgn" not in model.spec("uniform")
+    assert "before=1985" in person.behind(None, before=1985.0).spec("uniform")

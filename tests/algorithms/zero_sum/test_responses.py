@@ -184,6 +184,9 @@ def test_wrong_files_of_policies(tmp_path):
         write_archive(path, head, arrays | {name: value.astype(arrays[name].dtype)})
         with pytest.raises(ValueError, match=r"a file written by save_policy|expected actions below"):
             load_policy(path)
+    write_archive(path, head | {"format": "another"}, arrays)
+    with pytest.raises(ValueError, match="a file written by save_policy"):
+        load_policy(path)
     write_archive(path, head | {"game": "leduc_poker(players=3)"}, arrays)
     with pytest.raises(ValueError, match="expected game, since that of the file does not serve"):
         load_policy(path)
