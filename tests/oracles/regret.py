@@ -23,7 +23,7 @@ class PlainRegrets:
         self.strategy = {k: np.full(n, 1.0 / n) for k, n in self.count.items()}
         self.regret = {k: np.zeros(n) for k, n in self.count.items()}
         self.plan = {k: np.zeros(n) for k, n in self.count.items()}
-        self.t, self.least = 0, np.inf  # the least sum of regrets that a strategy was proportional to
+        self.t, self.least = 0, np.inf  # how close to 0 a largest regret came where others come
 
     def _node(self, state):
         """Return (player, information state, chance's odds, children), or a utility."""
@@ -53,6 +53,8 @@ class PlainRegrets:
         if mine:
             gain[infoset] = gain[infoset] + others * (below - row @ below)
             reach[infoset] = own
+            if others > 0.0:
+                self.came.add(infoset)
         return row @ below
 
     def _kept(self, regret, t):
@@ -63,14 +65,16 @@ class PlainRegrets:
         self.t += 1
         t = self.t
         for player in (0, 1):
-            gain, reach = collections.defaultdict(float), {}
+            gain, reach, self.came = collections.defaultdict(float), {}, set()
             self._values(self.root, player, 1.0, 1.0, gain, reach)
             for k, r in gain.items():
                 self.regret[k] = np.maximum(self._kept(self.regret[k], t - 1) + r, self.floor)
                 self.plan[k] = self.plan[k] * ((t - 1) / t) ** self.power + reach[k] * self.strategy[k]
-                wish = np.maximum(self._kept(self.regret[k], t) + self.predicts * r, 0.0)
+                wish = self._kept(self.regret[k], t) + self.predicts * r
+                if k in self.came:
+                    self.least = min(self.least, abs(wish.max()))
+                wish = np.maximum(wish, 0.0)
                 self.strategy[k] = wish / wish.sum() if wish.any() else np.full(len(wish), 1.0 / len(wish))
-                self.least = min(self.least, wish.sum() or np.inf)
 
     def average(self, infoset):
         """Return the average realization plan at an information state."""

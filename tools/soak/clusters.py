@@ -49,6 +49,16 @@ def local_cluster(workers: int) -> Iterator[Any]:
         ) as made,
     ):
         yield made
+        # Closing fails where Dask is about to start a worker again.
+        limit = time.monotonic() + 30.0
+        while len(_alive(made)) < len(made.workers) and time.monotonic() < limit:
+            time.sleep(0.05)
+
+
+def _alive(cluster: Any) -> list[int]:
+    """Return the ids of workers that run; one that is killed while it starts does not come again."""
+    started = [nanny.process for nanny in list(cluster.workers.values()) if nanny.process is not None]
+    return [process.pid for process in started if process.status.name == "running"]
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -121,21 +131,15 @@ def disturbed(folder: Path, workers: int, events: Sequence[tuple[int, str]], see
     rng, began = random.Random(seed), time.monotonic()
     counts = dict.fromkeys(("kill", "add", "retire"), 0)
     with local_cluster(workers) as cluster:
-
-        def alive() -> list[int]:
-            # One that is killed while it starts does not come again: Dask gives it up.
-            ready = [n.process for n in list(cluster.workers.values()) if n.process is not None]
-            return [p.pid for p in ready if p.status.name == "running"]
-
         process = prepare(folder, f"--cluster={cluster.scheduler_address}", slow=True)
         for searches, what in events:
-            while process.poll() is None and (stored(folder / "s.sqlite") < searches or not alive()):
+            while process.poll() is None and (stored(folder / "s.sqlite") < searches or not _alive(cluster)):
                 assert time.monotonic() - began < SECONDS, (folder / "output.txt").read_text()
                 time.sleep(0.02)
             if process.poll() is not None:
                 break
             if what.startswith("kill"):
-                pids = alive()
+                pids = _alive(cluster)
                 for pid in pids if what == "kill all" else rng.sample(pids, min(1, len(pids))):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)

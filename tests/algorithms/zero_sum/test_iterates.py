@@ -64,14 +64,14 @@ def test_iterates_of_meta_games_are_openspiels(variant, kind, seed, form):
             np.testing.assert_allclose(_plans(ours.strategies()), _plans(back), atol=1e-10)
 
 
-def _check_papers(tree, theirs, variant, key, iterations, near=1e-7):
-    """Compare current strategies (ratios of regrets) and average plans; return whether to the end."""
+def _check_papers(tree, theirs, variant, key, iterations, near=1e-7, rounding=0.0):
+    """Compare current strategies (ratios of regrets) and average plans, until rounding decides a strategy."""
     ours = RegretMinimization(tree, variant, check_every=1)
     for _ in range(iterations):
         theirs.iterate()
         ours.advance(1)
-        if theirs.least <= 1e-12:  # some actions are alike: their strategy is a ratio of rounding
-            return False
+        if theirs.least < rounding:  # some actions are alike, and one sum of 0 is 1e-17 in the other's order
+            return
         current = np.empty(tree.num_entries)
         current[ours.decisions.tree_entry] = ours.state.current
         plans = _plans(ours.strategies())
@@ -82,14 +82,13 @@ def _check_papers(tree, theirs, variant, key, iterations, near=1e-7):
                 average = theirs.average(key(k))[own]
                 np.testing.assert_allclose(current[menu], theirs.strategy[key(k)][own], atol=near)
                 np.testing.assert_allclose(plans[tree.infoset_player[k]][menu], average, atol=near)
-    return True
 
 
 @examples(320)
 @given(known_cases(), st.sampled_from(CFR_VARIANTS))
 def test_iterates_of_meta_games_are_the_papers(case, variant):
     theirs = PlainRegrets(MetaPrecomputationGame(case.tree), variant, lambda state: state.infoset)
-    _check_papers(case.tree, theirs, variant, int, 12)
+    _check_papers(case.tree, theirs, variant, int, 12, rounding=1e-9)
 
 
 @pytest.mark.parametrize("variant", CFR_VARIANTS)
@@ -97,13 +96,13 @@ def test_iterates_of_meta_games_are_the_papers(case, variant):
 def test_iterates_of_games_are_the_papers(variant, name):
     game = random_efg(2, depth=5) if name == "random" else game_of(name)
     tree = HistoryTree.of_game(game)
-    assert _check_papers(tree, PlainRegrets(game, variant), variant, tree.key, 20, near=1e-10)
+    _check_papers(tree, PlainRegrets(game, variant), variant, tree.key, 20, near=1e-10)
 
 
 def test_iterates_of_a_larger_meta_game_are_the_papers():
     tree = paired_tree(4e-2)
     theirs = PlainRegrets(MetaPrecomputationGame(tree), "pdcfr+", lambda state: state.infoset)
-    assert _check_papers(tree, theirs, "pdcfr+", int, 3)
+    _check_papers(tree, theirs, "pdcfr+", int, 3)
 
 
 def test_where_nobody_comes_all_actions_are_alike():
