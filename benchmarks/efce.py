@@ -28,7 +28,7 @@ _SECONDS = {"Large": 0.3, "Huge": 0.3}
 _MEMORY = 10**9
 
 # Games of the tables in OpenSpiel's battleship.h and sheriff.h (items, bribe, rounds), of up to 36,000 pairs;
-# the last two take minutes. Greatest welfare as EFCE, EFCCE and NFCCE, as docs/efce.md has it.
+# the last two take minutes. Greatest welfare as EFCE, EFCCE and NFCCE, as docs/efce_measured.md has it.
 _INSTANCES: dict[tuple[str, tuple[int, int, int]], tuple[float, float, float]] = {
     ("sheriff", (3, 3, 1)): (3 / 4, 3 / 4, 9 / 8),
     ("sheriff", (3, 5, 1)): (3 / 4, 3 / 4, 9 / 8),
