@@ -74,10 +74,7 @@ _MIXED = (
     *("mixture(a=mixture(a=uniform,b={}),b=uniform)", "best_response(to={})", "mcts(evaluator={})"),
     *(f"games(file={SECRET},prior={{0}})", f"polyglot(file={SECRET},prior={{0}})"),
 )
-SPECS = (
-    *_TOUCHING,
-    *(part.format(spec, spec) for part, spec in itertools.product(_MIXED, _TOUCHING[:2])),
-)
+SPECS = (*_TOUCHING, *(part.format(spec, spec) for part, spec in itertools.product(_MIXED, _TOUCHING[:2])))
 """Policies that would run or open something."""
 
 _FILES = (

@@ -80,9 +80,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _print(
-    people: PeopleFit,
-    values: list[people_checks.ValueCheck],
-    seconds: list[people_checks.SecondsCheck],
+    people: PeopleFit, values: list[people_checks.ValueCheck], seconds: list[people_checks.SecondsCheck]
 ) -> None:
     """Print what was fitted, and how games that took no part compare."""
     print(f"\nFitted to {people.source}, by {people.engine} at {people.analyst}: on the logit,\n")

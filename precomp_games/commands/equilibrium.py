@@ -179,10 +179,7 @@ class _Side(NamedTuple):
 
 
 def _prepared_sides(
-    tree: HistoryTree,
-    equilibrium: MetaEquilibrium,
-    alone: Sequence[algorithms.BestPrecomputation],
-    seed: int,
+    tree: HistoryTree, equilibrium: MetaEquilibrium, alone: Sequence[algorithms.BestPrecomputation], seed: int
 ) -> list[_Side]:
     """Return both sides, with a book of each drawn from its mixture."""
     rng = np.random.default_rng(seed)

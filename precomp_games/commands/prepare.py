@@ -73,6 +73,7 @@ _CHOICE = 8  # candidate moves, by default, if games are played
 _MORE = 50  # positions beyond the budget whose worth is printed
 LINES = "Lines, what carries most first, and how often each comes up:"
 _SHOWN = 8  # opponents of a mixture, each with its value
+_GAP = 0.001  # between the best book and any other, at which the search ends by itself
 _LOOKING = 0.5  # of --minutes for the search; the rest is for games
 _SHORT = 10  # own moves; with fewer, the horizon may keep a book empty
 _NEAR = 20  # games against a neighbor
@@ -125,7 +126,7 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
     menu, needs_tree = given.menu, whole_tree(given)
     if menu is None:
         menu = _CHOICE if EVALUATIONS[given.evaluation].fitted and not needs_tree else 1
-    player = 0 if (side or given.side) == "white" else 1
+    player = int((side or given.side) == "black")
     settings = _flags.settings_of(given, player, evaluated=menu > 1, menu=menu)
     limited = given.budget is not None or given.plan
     if given["minutes"].present and not limited and not _chooses(given, settings):
@@ -138,9 +139,7 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
     if given.plan:
         _plan_sizes(given)  # a wrong one is an error before any work
         if given.budget is not None:
-            raise ValueError(
-                "--plan: expected no --budget beside it, since the plan says how much is learned"
-            )
+            raise ValueError("--plan: expected no --budget beside it, since both limit what is learned")
     by_games = is_by_games(settings, given.play_budget, whole_tree=bool(needs_tree))
     if settings.check_limit is not None and (menu < 2 or by_games):
         raise ValueError(
@@ -206,19 +205,25 @@ def prepared(
                 budget=budget,
                 games=given.play_budget,
                 order=given.order,
+                gap=_GAP,
                 max_evaluations=given.max_evaluations,
                 plan=_plan_sizes(given) if given.plan else (),
                 keep=_kept_moves(given.keep, settings) if given.keep else None,
                 enough=enough,
                 improved=kept,
             )
+            stopped = enough is not None and enough()
     except KeyboardInterrupt:
         if not written:
             raise
         message = f"the best book so far is in {folder}, {counted(len(written), 'position')}"
         raise KeyboardInterrupt(message) from None
+    at = ""
     if not chooses and made.settings.penalty > settings.penalty:
         at = f"at --penalty={made.settings.penalty:g}, not yet {settings.penalty:g}"
+    elif stopped and isinstance(made.search, BestFirst) and (made.search.upper or 1.0) > made.value + _GAP:
+        at = "before all lines were compared"
+    if at:
         by = "by Ctrl-C" if given.minutes is None else f"by --minutes={given.minutes:g}"
         print(f"{'Stopped':<20}{by}, {at}; the same command goes on from here.")
     return made
@@ -391,12 +396,11 @@ def print_preparation(
     gain = made.utility - made.unprepared
     error = "" if made.standard_error is None else f" +- {points(made.standard_error)}"
     promised = f"{points(made.unprepared)} unprepared, {points(made.utility)}{error} with the book"
-    worth = f"Value               {points(made.value)} = {points(made.utility)} - {made.learned} x "
-    worth += f"{points(settings.penalty)} for learning it\n"
-    if made.budget is not None:
+    price = f"{made.learned} x {points(settings.penalty)} for learning it"
+    worth = f"Value               {points(made.value)} = {points(made.utility)} - {price}\n"
+    if made.budget is not None or (isinstance(made.search, WholeTree) and made.search.plan):
         worth = ""
     if isinstance(made.search, WholeTree):
-        worth = "" if made.search.plan else worth
         if (robust := made.search.robust) is not None:
             promised = (
                 f"{points(robust.unprepared)} unprepared, {points(robust.utility)} with the book, against "

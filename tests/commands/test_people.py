@@ -35,6 +35,9 @@ def test_people_of_the_rating_are_behind_a_persons_games(folder, run):
     words += ["--distrust=0.05", "--side=white", "--export=", "--penalty=2e-3", "--output_dir=friend"]
     printed = run("opponent", GAMES, "Karpov, Anatoly", *ENGINE, *words)
     assert "people rated 1329, by networks" in printed and "Missing" not in printed
+    hasty = ["--minutes=0", "--distrust=0", "--store=hasty.sqlite", "--output_dir=hasty", "--side=white"]
+    printed = run("opponent", GAMES, "Karpov, Anatoly", *ENGINE, *words, *hasty)
+    assert "Stopped             by --minutes=0, before all lines were compared" in printed
     settings = Preparation.read(folder / "friend" / "white").settings
     assert "prior=human(rating=1329,spread=200)" in settings.opponent
     assert (settings.evaluation, settings.speed, round(settings.rating)) == ("people", "blitz", 1329)

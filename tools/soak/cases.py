@@ -42,10 +42,7 @@ class Case:
 
 _LINEAR = "--penalty=0.002 --evaluation=linear --r=20"
 CASES = (
-    Case(
-        "chess_preparation",
-        f"{_LINEAR} --max_plies=8 --match_games=2 --report --export=lichess,pgn,csv",
-    ),
+    Case("chess_preparation", f"{_LINEAR} --max_plies=8 --match_games=2 --report --export=lichess,pgn,csv"),
     Case(
         "chess_preparation, calibrated",
         "--penalty=0.002 --max_plies=12 --r=20 --match_games=2 --play_budget=8 --max_evaluations=60",

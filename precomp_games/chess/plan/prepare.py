@@ -130,14 +130,14 @@ def prepare(
         search |= {"gap": gap, "order": order, "budget": budget, "price": settings.price}
         search |= {"position_key": board_key if by_position else position_key}
         search |= {"time_limit": _SOME_SECONDS, "check": _deeper(settings, engines, policies)}
-        best = algorithms.best_first_precomputation(*searched(policies, settings.game(), settings), **search)
-        stops = [preparation.Stop(_uci(each[0]), *each[1:], 0) for each in best.stops]
+        with limited(None):  # `enough` ends it, after a first step in any case
+            best = algorithms.best_first_precomputation(
+                *searched(policies, settings.game(), settings), **search
+            )
+        checked = best.stops if settings.check_limit else ()
+        stops = [preparation.Stop(_uci(each[0]), *each[1:], 0) for each in checked]
         how = preparation.BestFirst(
-            upper=best.upper,
-            learned=best.paid,
-            order=order,
-            work=best.work,
-            stops=stops if settings.check_limit else (),
+            upper=best.upper, learned=best.paid, order=order, work=best.work, stops=stops
         )
         found = _by_estimates(settings, engines, best, how)
     elif enough is not None:
