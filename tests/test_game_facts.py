@@ -1,24 +1,19 @@
-"""Games that are not what they say of themselves: one line says what is wrong, wherever they are walked."""
+"""Games wherever they are taken: by name, as files, and those that are not what they say of themselves."""
 
 import math
+import pathlib
+import types
 
 import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree, Menu, RolloutValues, to_efg
+from precomp_games import HistoryTree, Menu, RolloutValues, algorithms, to_efg
 from precomp_games._support.game_facts import GameFacts, information_state
-from precomp_games.algorithms import (
-    best_first_precomputation,
-    best_precomputation,
-    best_response,
-    efce,
-    lookahead,
-    nash_conv,
-    search,
-    solve,
-)
-from tests.oracles.games import first, tree_type, uniform
+from precomp_games.algorithms import best_precomputation, best_response, efce, lookahead, search, solve
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
+from precomp_games.commands import main
+from tests.oracles.games import first, last, random_efg, tree_type, uniform
 from tests.oracles.trees import efg
 
 _KIND = pyspiel.GameType
@@ -94,45 +89,112 @@ class _OddState(pyspiel.State):
 
 def _prepared(game, penalties=0.01, sigma_pre=first, **how):
     tree = HistoryTree.from_game(game, sigma_pre=sigma_pre, sigma=uniform, penalties=penalties, **how)
-    return best_precomputation(tree, 0)
+    return best_precomputation(tree, 0).value
+
+
+def _search(name):
+    budget = search.SimulationBudget(50) if name == "mcts" else search.SearchBudget(depth=5)
+
+    def walk(game):
+        state = game.new_initial_state()
+        return getattr(search, name)(state.child(1) if state.is_chance_node() else state, budget)
+
+    return walk
 
 
 def _zero(state):
     return 0.0
 
 
-def _first_turn(state):
-    return state.child(1) if state.is_chance_node() else state
-
-
-def _search(name):
-    budget = {"mcts": search.SimulationBudget(50)}.get(name, search.SearchBudget(depth=5))
-    return lambda game: getattr(search, name)(_first_turn(game.new_initial_state()), budget)
-
-
 TREES = {
-    "solve": solve,
+    "solve": lambda game: solve(game).value,
     "refined": lambda game: solve(game, refine=True),
     "cfr": lambda game: solve(game, method="cfr+", iterations=1),
-    "nash_conv": lambda game: nash_conv(game, uniform),
-    "best_response": lambda game: best_response(game, uniform, 1),
+    "nash_conv": lambda game: algorithms.nash_conv(game, uniform),
+    "best_response": lambda game: best_response(game, uniform, 1).value,
     "to_efg": to_efg,
+    "of_game": lambda game: HistoryTree.of_game(game).num_histories,
     "from_game": _prepared,
     "menus": lambda game: _prepared(game, sigma_pre=Menu.of_actions()),
     "exact": lambda game: _prepared(game, 0.4),
     "rollouts": lambda game: _prepared(game, 0.4, leaf_value=RolloutValues(games=99)),
 }
 FORMS = {
-    "commit_against_lookahead": lambda game: lookahead.commit_against_lookahead(game, 0, 1, _zero),
+    "commit": lambda game: lookahead.commit_against_lookahead(game, 0, 1, _zero).supremum,
     "equilibrium_values": lambda game: lookahead.equilibrium_values(game, 0),
-    "efce_lp": efce.efce_lp,
+    "SequenceGame": lambda game: efce.SequenceGame.of(game).num_nodes,
+    "efce_lp": lambda game: efce.efce_lp(game).welfare,
 }
 LOOKS = {"evaluate": lambda game: lookahead.evaluate_against_lookahead(game, uniform, 0, 3, _zero)}
 SEARCHES = {name: _search(name) for name in ("minimax", "alpha_beta", "principal_variation_search", "mcts")}
-BOUNDED = {"best_first": lambda game: best_first_precomputation(game, first, uniform, 0.01, 0, _zero)}
+BOUNDED = {
+    "best_first": lambda game: algorithms.best_first_precomputation(game, first, uniform, 0.01, 0, _zero)
+}
 WALKS = TREES | FORMS | LOOKS
 SEARCHED = WALKS | SEARCHES
 ALL = SEARCHED | BOUNDED
+NUMBERS = ("solve", "nash_conv", "best_response", "to_efg", "of_game", "from_game")
+
+
+@pytest.mark.parametrize("walk", [*NUMBERS, "commit", "SequenceGame", "efce_lp"])
+def test_a_game_is_itself_or_its_name_in_turns_or_a_gambit_files_path(walk, tmp_path):
+    call, name = WALKS[walk], "goofspiel(num_cards=3,imp_info=True)"
+    assert call(name) == call(pyspiel.load_game(name)) == call(pyspiel.load_game_as_turn_based(name))
+    path, text = tmp_path / "a game, 1=(2).efg", to_efg(name)
+    path.write_text(text)
+    assert call(path) == call(str(path)) == call(pyspiel.load_game("efg_game", {"filename": str(path)}))
+    with pytest.raises(
+        ValueError, match=r"^\w.*\(\): expected an OpenSpiel game .* \(did you mean kuhn_poker\?\)"
+    ):
+        call("kuhn_pokr")
+    with pytest.raises(
+        ValueError, match=r"\(\): expected an \.efg file, got '.*none\.efg', where there is n"
+    ):
+        call(tmp_path / "none.efg")
+    for data in ("", "EFG 2 R", text[:300], "\0" * 50, text.replace(" -1.0 }", " }")):
+        path.write_text(data)
+        with pytest.raises(
+            ValueError, match=r"\(\): expected a game that OpenSpiel reads, got '.*\.efg' \(.*\)$"
+        ):
+            call(path)
+
+
+def test_a_command_takes_a_path(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for game, status, message in (
+        ("kuhn_poker", 0, "12 information states\nValue to player 0: -0.05555555556\n"),
+        (random_efg(1, general=True), 1, "expected a zero-sum or constant-sum game"),
+    ):
+        pathlib.Path("kuhn.efg").write_text(to_efg(game))
+        assert main(["precomp-games", "solve", "--game=kuhn.efg"]) == status
+        assert message in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"truncate": "none"}, {"truncate": "values", "leaf_value": lambda s: 0.0}]
+)
+def test_where_payoffs_are_all_equal_nothing_is_worth_memorizing_and_nothing_refused(options):
+    ends = [f't "" {k} "" {{ 0 0 }}' for k in range(1, 5)]
+    second = [f'p "" 2 {k} "" {{ "a" "b" }} 0' for k in (1, 2)]
+    game = efg('p "" 1 1 "" { "a" "b" } 0', second[0], *ends[:2], second[1], *ends[2:])
+    assert game.min_utility() == game.max_utility()
+    given = {"sigma_pre": last, "sigma": first, **options}
+    for penalties in (0.1, (0.1, math.inf)):
+        tree = HistoryTree.from_game(game, penalties=penalties, **given)
+        tree.check()
+        assert tree.utility_range == 0.0
+        best = best_precomputation(tree, 0, budget=1)
+        assert (best.utility, best.truncation_loss) == (0.0, 0.0) and best_precomputation(tree, 0).size == 0
+        for solver in (meta_sequence_form_lp, algorithms.meta_equilibrium):
+            assert solver(tree).sizes == (0.0, 0.0)
+        assert algorithms.EntropyBounds(tree, 0).best_bound(0.1).utility == 0.0
+    free = HistoryTree.from_game(game, penalties=(0.1, math.inf), weight=lambda state: 0.0, **given)
+    assert free.num_infosets == 1  # what costs nothing stays
+    assert algorithms.best_first_precomputation(game, last, first, 0.1, 0, lambda s: 0.0).upper == 0.0
+    assert algorithms.certified_precomputation(game, last, first, 0.1, 0).size == 0
+
+
+# -- what is wrong with a game ------------------------------------------------------------------------
 
 
 def _last(*returns):
@@ -149,7 +211,7 @@ def _mover(third):
 
 
 def _some(*names):
-    return {name: walk for name, walk in WALKS.items() if name in names}
+    return {name: WALKS[name] for name in names}
 
 
 _RANGE, _PAIR = "expected utilities from -2 to 2, as the game says", r"expected two utilities, got "
@@ -161,7 +223,9 @@ _ACTIONS = "expected actions from 0 to 1, as num_distinct_actions says, got "
 _NONE = r"expected (a legal action|the probabilities of chance to sum to 1)\b.* at history '\d'"
 _SUM = r"expected the probabilities of chance to sum to 1 at history '\d', got 0\.8"
 _NO_CHANCE = r"expected no chance, as the game says, got chance at history '\d' of 'python_odd\(\)'"
+_STUCK = {"legal": lambda path: [0, 1] if len(path) < 2 else []}
 _KNOWN = {"legal": lambda path: [0, 1] if path[:1] != (1,) else [0]}  # by who does not see what was done
+_ONE_SET = r"expected one set of legal actions at '1 \(0,\)'.*, got \[0, 1\] and \[0\]"
 
 
 @pytest.mark.parametrize(
@@ -184,23 +248,15 @@ _KNOWN = {"legal": lambda path: [0, 1] if path[:1] != (1,) else [0]}  # by who d
         (ALL, _always("chance", []), _NONE),
         (ALL, _always("chance", [(1, 0.5), (1, 0.5)]), _DIFFER + r", got \[1, 1\] at history '\d'"),
         (ALL, {"chance_mode": _KIND.ChanceMode.DETERMINISTIC}, _NO_CHANCE),
-        (
-            ALL,
-            _always("legal", [0, 0]),
-            _DIFFER + r".* in an EFG file, label the actions of each node differently",
-        ),
+        (ALL, _always("legal", [0, 0]), _DIFFER + ".* in an EFG file, label the actions of each node diff"),
         (WALKS, _always("legal", [0, 5]), _ACTIONS + r"\[0, 5\] at "),
         (WALKS, _always("legal", [-2, 0]), _ACTIONS + r"\[-2, 0\]"),
         (
             _some("solve", "to_efg", *FORMS) | SEARCHES,
-            {"legal": lambda path: [0, 1] if len(path) < 2 else []},
-            r"expected a legal action, got none at history '0, \d' of 'python_odd\(\)'",
+            _STUCK,
+            r"a legal action, got none at history '0, \d' of",
         ),
-        (
-            _some("solve", "nash_conv", "best_response", "to_efg", *FORMS),
-            _KNOWN,
-            r"expected one set of legal actions at '1 \(0,\)'.*, got \[0, 1\] and \[0\]",
-        ),
+        (_some("solve", "nash_conv", "best_response", "to_efg", *FORMS), _KNOWN, _ONE_SET),
         (ALL, _mover(2), _TURN + r"2 at history '\d, \d'"),
         (ALL, _mover(-2), _TURN + r"-2 at history '\d, \d'"),  # both at once
         (WALKS, {"nameless": None}, _NAMES),
@@ -256,18 +312,14 @@ def test_many_states_are_looked_at_here_and_there():
     """Of a level of thousands, neighbors and some all over."""
     game, asked = pyspiel.load_game("tic_tac_toe"), []
 
-    class Seen:
-        def __init__(self, number):
-            self.number = number
+    def seen(number):
+        def name(player=None):
+            asked.append(number)
+            return str(number)
 
-        def current_player(self):
-            return 0
+        return types.SimpleNamespace(current_player=lambda: 0, information_state_string=name)
 
-        def information_state_string(self, player=None):
-            asked.append(self.number)
-            return str(self.number)
-
-    GameFacts(game).check_names([Seen(k) for k in range(10_000)], np.zeros(10_000, np.int8))
+    GameFacts(game).check_names([seen(k) for k in range(10_000)], np.zeros(10_000, np.int8))
     assert asked[:32] == list(range(32)) and 32 < len(asked) <= 65 and asked[-1] > 9_600
     assert information_state(game.new_initial_state()) == ""
 
