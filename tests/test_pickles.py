@@ -11,26 +11,16 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import ClockGame, HistoryTree, RolloutValues, make_policy
+from precomp_games import chess as play
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
-from precomp_games.chess import (
-    Book,
-    EngineEvaluation,
-    EnginePolicy,
-    EnginePool,
-    EvaluationStore,
-    PreparationSettings,
-    StoredEngine,
-    action_of,
-    preparation_book,
-    preparation_tree,
-)
+from precomp_games.chess import EnginePolicy, StoredEngine, action_of
 from precomp_games.chess.model.engine_policies import LinearUtility
 from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected
 from tests.oracles.books import states
 from tests.oracles.chess_books import entry, small_book
 from tests.oracles.engines import HashEngine
-from tests.oracles.games import last
+from tests.oracles.games import expand, kuhn_poker, last
 
 EFG = """EFG 2 R "coin" { "0" "1" }
 c "" 1 "" { "h" 0.5 "t" 0.5 } 0
@@ -50,11 +40,9 @@ def pool(request):
 
 
 def kuhn_tree(sigma="uniform"):
-    game = pyspiel.load_game("kuhn_poker")
+    game = kuhn_poker()
     sigma = make_policy(game, sigma) if isinstance(sigma, str) else sigma
-    return HistoryTree.from_game(
-        game, sigma_pre=make_policy(game, "best_response"), sigma=sigma, penalties=(0.01, 0.3)
-    )
+    return expand(game, make_policy(game, "best_response"), sigma, (0.01, 0.3))
 
 
 def played(*moves):
@@ -65,9 +53,9 @@ def played(*moves):
 
 
 def prepared_book():
-    settings = PreparationSettings(penalty=0.002, opponent_temperature_cp=80.0, max_plies=7)
-    tree = preparation_tree(settings, HashEngine(spread=400.0))
-    return preparation_book(tree, 0, best_precomputation(tree, 0).states())
+    settings = play.PreparationSettings(penalty=0.002, opponent_temperature_cp=80.0, max_plies=7)
+    tree = play.preparation_tree(settings, HashEngine(spread=400.0))
+    return play.preparation_book(tree, 0, best_precomputation(tree, 0).states())
 
 
 def clock_policy():
@@ -84,11 +72,8 @@ def same(value):
 
 def rows(policy):
     """Return all rows of a policy of Kuhn poker."""
-    return {
-        state.information_state_string(): policy.action_probabilities(state)
-        for state in states(pyspiel.load_game("kuhn_poker"))
-        if state.current_player() >= 0
-    }
+    turns = (state for state in states(kuhn_poker()) if state.current_player() >= 0)
+    return {state.information_state_string(): policy.action_probabilities(state) for state in turns}
 
 
 def solved(tree):
@@ -109,15 +94,11 @@ def clock_row(given):
     return policy.action_probabilities(state), key(state)
 
 
-def refused(tree):
+def with_sigma(tree, sigma=last):
     try:
-        rows(best_precomputation(tree, 0).policy())
+        return rows(best_precomputation(tree, 0).policy(sigma=sigma))
     except ValueError as error:
         return str(error)
-
-
-def with_sigma(tree):
-    return rows(best_precomputation(tree, 0).policy(sigma=last))
 
 
 def state_of(tree, history, text=None):
@@ -127,36 +108,22 @@ def state_of(tree, history, text=None):
         return str(error)
 
 
-def answers(policy, states):
-    return policy.action_probabilities_batch(states)
-
-
-def worth(evaluation, states):
-    return evaluation.evaluate_batch(states).tolist()
-
-
-SPECS = (
-    "uniform",
-    "random(seed=3,concentration=0.5)",
-    "cfr(iterations=20)",
-    "best_response(to=random(seed=1))",
-    "noisy(policy=best_response(to=cfr(iterations=5)),epsilon=0.1)",
-)
+SPEC = "noisy(policy=best_response(to=cfr(iterations=5)),epsilon=0.1)"
 SHUFFLE = " ".join(["g1f3", "g8f6", "f3g1", "f6g8"] * 400)  # longer than pickle would follow node by node
 
 
 @pytest.mark.parametrize(
     ("make", "look"),
     [
-        *((lambda spec=spec: kuhn_tree(spec), solved) for spec in (*SPECS, last)),
-        (lambda: kuhn_tree(openspiel_policy.TabularPolicy(pyspiel.load_game("kuhn_poker"))), solved),
-        *((lambda spec=spec: make_policy(pyspiel.load_game("kuhn_poker"), spec), rows) for spec in SPECS),
+        *((lambda sigma=sigma: kuhn_tree(sigma), solved) for sigma in ("uniform", SPEC, last)),
+        (lambda: kuhn_tree(openspiel_policy.TabularPolicy(kuhn_poker())), solved),
+        *((lambda spec=spec: make_policy(kuhn_poker(), spec), rows) for spec in ("random(seed=3)", SPEC)),
         (lambda: best_precomputation(kuhn_tree(), 0).policy(), rows),
         (lambda: meta_equilibrium(kuhn_tree(), iterations=50).strategies[0].policy(), rows),
         (lambda: played("e2e4", "e7e5", "g1f3"), position),
         (small_book, contents),
         (prepared_book, contents),
-        (lambda: Book(chess.Board(), chess.WHITE, [entry(SHUFFLE, {"e2e4": 1.0})]), contents),
+        (lambda: play.Book(chess.Board(), chess.WHITE, [entry(SHUFFLE, {"e2e4": 1.0})]), contents),
         (clock_policy, clock_row),
         (lambda: (ExactValues(), RolloutValues(games=3), EvaluatedValues(math.sqrt)), same),
     ],
@@ -172,7 +139,7 @@ def test_what_users_hold_is_the_same_there(pool, make, look):
 def test_what_cannot_be_pickled_is_left_behind_and_missed(pool):
     tree = kuhn_tree(sigma=lambda state: last(state))
     best = best_precomputation(tree, 0)
-    message = pool.apply(refused, (tree,))
+    message = pool.apply(with_sigma, (tree, None))
     assert message.startswith("PrecomputationPolicy.action_probabilities(): expected a state on the book")
     assert "give policy(sigma=...)" in message and "files do not have it" in message
     assert pool.apply(with_sigma, (tree,)) == with_sigma(tree) == rows(best.policy())
@@ -189,8 +156,7 @@ def test_what_cannot_be_pickled_is_left_behind_and_missed(pool):
 def coin():
     """Return the tree of a game that no string loads."""
     game = pyspiel.load_efg_game(EFG)
-    uniform = openspiel_policy.UniformRandomPolicy(game)
-    return HistoryTree.from_game(game, sigma_pre=last, sigma=uniform, penalties=0.1)
+    return expand(game, last, openspiel_policy.UniformRandomPolicy(game), 0.1)
 
 
 def test_a_game_that_no_string_loads_has_to_be_given(pool, coin, tmp_path):
@@ -201,13 +167,12 @@ def test_a_game_that_no_string_loads_has_to_be_given(pool, coin, tmp_path):
     coin.save(tmp_path / "tree.npz")
     loaded = HistoryTree.load(tmp_path / "tree.npz")
     assert loaded.same_as(coin)
-    words_of_it = r"got 'efg_game\(\)' .* give the tree its game with tree.with_game"
     for use in (
         lambda: loaded.game,
         lambda: loaded.state(1),
         lambda: best_precomputation(loaded, 0).policy(),
     ):
-        with pytest.raises(ValueError, match=words_of_it):
+        with pytest.raises(ValueError, match=r"got 'efg_game\(\)' .* give the tree its game with tree.with_"):
             use()
     whole = loaded.with_game(pyspiel.load_efg_game(EFG))
     assert [str(whole.state(h)) for h in range(5)] == [str(coin.state(h)) for h in range(5)]
@@ -216,25 +181,21 @@ def test_a_game_that_no_string_loads_has_to_be_given(pool, coin, tmp_path):
 def test_a_file_that_a_trees_file_names_is_not_opened(tmp_path, coin):
     (tmp_path / "coin.efg").write_text(EFG)
     named = pyspiel.load_game("efg_game", {"filename": str(tmp_path / "coin.efg")})
-    HistoryTree.from_game(named, sigma_pre=last, sigma=last, penalties=0.1).save(tmp_path / "named.npz")
+    expand(named, last, last, 0.1).save(tmp_path / "named.npz")
     loaded = HistoryTree.load(tmp_path / "named.npz")
     with pytest.raises(ValueError, match="filename= names a file, which it may not open"):
         loaded.state(1)
     assert str(loaded.with_game(named).state(1)) == str(coin.state(1))
 
 
-@pytest.mark.parametrize(
-    ("game", "what"),
-    [
-        (EFG.replace("{ 1 -1 }", "{ 0.5 -0.5 }"), "that the tree was expanded from, got another 'efg_game"),
-        (EFG.replace('1 2 "sees too"', '1 1 "sees"'), "that the tree was expanded from, got another"),
-        ("kuhn_poker", r"'efg_game\(\)', got 'kuhn_poker"),
-    ],
-)
-def test_the_game_of_another_tree_is_refused(coin, game, what):
-    loaded = pyspiel.load_efg_game(game) if "EFG" in game else pyspiel.load_game(game)
-    with pytest.raises(ValueError, match=rf"^HistoryTree.with_game\(\): expected the game {what}"):
-        coin.with_game(loaded)
+def test_the_game_of_another_tree_is_refused(coin):
+    for game, what in (
+        (pyspiel.load_efg_game(EFG.replace("{ 1 -1 }", "{ 0.5 -0.5 }")), "that the tree was .*, got another"),
+        (pyspiel.load_efg_game(EFG.replace('1 2 "sees too"', '1 1 "sees"')), "that .* from, got another"),
+        (kuhn_poker(), r"'efg_game\(\)', got 'kuhn_poker"),
+    ):
+        with pytest.raises(ValueError, match=rf"^HistoryTree.with_game\(\): expected the game {what}"):
+            coin.with_game(game)
 
 
 # -- engines -------------------------------------------------------------------------------------------------
@@ -244,26 +205,27 @@ def test_engines_and_their_policies(pool, tmp_path):
     first = pyspiel.load_game("python_chess").new_initial_state()
     asked = [first, first.child(action_of(chess.Move.from_uci("d2d4")))]
     with (
-        EvaluationStore(tmp_path / "s.sqlite") as store,
-        EnginePool(FAKE, workers=1, options={"Style": "Wild"}) as engines,
+        play.EvaluationStore(tmp_path / "s.sqlite") as store,
+        play.EnginePool(FAKE, workers=1, options={"Style": "Wild"}) as engines,
     ):
         engine = StoredEngine(store, engines)
         policy = EnginePolicy(first.get_game(), engine, LIMIT, 30.0)
-        evaluation = EngineEvaluation(engine, LIMIT, 2, LinearUtility())
+        evaluation = play.EngineEvaluation(engine, LIMIT, 2, LinearUtility())
         # Searched over there, kept in the same store, and so not searched here.
-        there = pool.apply(answers, (policy, asked))
-        assert len(store) == 2
-        assert answers(policy, asked) == there
-        assert pool.apply(worth, (evaluation, asked)) == worth(evaluation, asked)
+        there = pool.apply(EnginePolicy.action_probabilities_batch, (policy, asked))
+        assert len(store) == 2 and policy.action_probabilities_batch(asked) == there
+        worth = pool.apply(play.EngineEvaluation.evaluate_batch, (evaluation, asked))
+        assert worth.tolist() == evaluation.evaluate_batch(asked).tolist()
         assert engine.searches == 0
         copied = pickle.loads(pickle.dumps(engine))
         with copied.store, copied.pool:
             assert copied.engine_id == engine.engine_id == "Fake 1.0 [Style=Wild]"
             assert copied.search(EPDS[:3], LIMIT, 2) == [expected(epd, 2) for epd in EPDS[:3]]
         stored = StoredEngine(store, engine_id=engine.engine_id)
-        assert pool.apply(answers, (EnginePolicy(first.get_game(), stored, LIMIT, 30.0), asked)) == there
+        policy = EnginePolicy(first.get_game(), stored, LIMIT, 30.0)
+        assert pool.apply(EnginePolicy.action_probabilities_batch, (policy, asked)) == there
     for gone in (store, engines):
         with pytest.raises(TypeError, match=r"expected an open .*, got a closed one"):
             pickle.dumps(gone)
-    with EvaluationStore(":memory:") as memory, pytest.raises(TypeError, match="in a file"):
+    with play.EvaluationStore(":memory:") as memory, pytest.raises(TypeError, match="in a file"):
         pickle.dumps(memory)
