@@ -1,38 +1,45 @@
-"""Every policy and every leaf value of the library does what whoever asks one relies on."""
+"""Every policy and every leaf value does what whoever asks one relies on; leaf values by kind."""
 
 import functools
 import importlib
 import itertools
+import math
 import pickle
 import pkgutil
 from types import SimpleNamespace
+from unittest import mock
 
+import numpy as np
 import pyspiel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import expected_game_score
 
 import precomp_games
-from precomp_games import (
-    ClockGame,
-    HistoryTree,
-    MetaPrecomputationGame,
-    RolloutValues,
-    SearchClock,
-    make_policy,
-)
+from precomp_games import ClockGame, MetaPrecomputationGame, RolloutValues, SearchClock, make_policy
 from precomp_games.algorithms import MetaGamePolicy, MetaStrategy, best_precomputation, lookahead, solve
 from precomp_games.algorithms.lookahead import evaluation_functions
 from precomp_games.chess import EngineEvaluation, EnginePolicy, SearchLimit, action_of
 from precomp_games.chess.data.move_counts import CountsPolicy
 from precomp_games.chess.model.engine_policies import LinearUtility
 from precomp_games.chess.model.human import HumanPolicy
-from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues, LeafContext, LeafValues
+from precomp_games.policies.leaf_values import (
+    EvaluatedValues,
+    ExactValues,
+    LeafContext,
+    LeafValues,
+    sample_size,
+)
 from precomp_games.policies.rows import as_batch_policy
 from precomp_games.policies.specs import parsed_spec, policy_names
-from tests.oracles.books import states
+from tests.oracles.books import AsPolicy, play_value, states
 from tests.oracles.engines import HashEngine
-from tests.oracles.games import random_evaluation, random_policy, random_tree
+from tests.oracles.games import expand, kuhn_poker, named_by, random_evaluation, random_policy, random_tree
 from tests.oracles.network import random_network
+from tests.oracles.preparation import preparations
+from tests.properties import examples
 
 _BOARD = "connect_four(rows=2,columns=3,x_in_row=2)"
 _SPECS = {
@@ -65,9 +72,7 @@ def _from_a_table(state):
 
 @functools.cache
 def _tree():
-    game = pyspiel.load_game("kuhn_poker")
-    pre = make_policy(game, "random")
-    return HistoryTree.from_game(game, sigma_pre=pre, sigma=_from_a_table, penalties=0.01)
+    return expand(kuhn_poker(), make_policy(kuhn_poker(), "random"), _from_a_table, 0.01)
 
 
 @functools.cache
@@ -84,7 +89,7 @@ def _some_move(state, nodes):
 
 
 def _follower():
-    game = pyspiel.load_game("kuhn_poker")
+    game = kuhn_poker()
     values = lookahead.equilibrium_values(game, 1)
     return lookahead.LookaheadPolicy(game, 0, make_policy(game, "random"), 2, values)
 
@@ -117,9 +122,7 @@ POLICIES = {
     "solved": lambda folder: solve("kuhn_poker").policy(),
     "of the meta-game": lambda folder: _meta_policy(),
     "lookahead": lambda folder: _follower(),
-    "committed": lambda folder: evaluation_functions.StrategyPolicy(
-        pyspiel.load_game("kuhn_poker"), {"0": {0: 1.0}}
-    ),
+    "committed": lambda folder: evaluation_functions.StrategyPolicy(kuhn_poker(), {"0": {0: 1.0}}),
     "clock": lambda folder: _clock_game().policy(make_policy(pyspiel.load_game(_BOARD), "random"), 1),
     "timed": lambda folder: SearchClock(10).policy(_clock_game(), _some_move),
     "engine": lambda folder: EnginePolicy(_chess_game(), HashEngine(), _LIMIT, 80.0, 3),
@@ -134,12 +137,9 @@ def test_no_policy_is_missing(tmp_path):
         importlib.import_module(module.name)
     waiting, kinds = [openspiel_policy.Policy], set()
     while waiting:
-        waiting += (found := waiting.pop().__subclasses__())
-        kinds |= {
-            kind
-            for kind in found
-            if kind.__module__.startswith("precomp_games") and not kind.__subclasses__()
-        }
+        waiting += (found := (kind := waiting.pop()).__subclasses__())
+        if not found and kind.__module__.startswith("precomp_games"):
+            kinds.add(kind)
     tried = {type(make(tmp_path)) for make in POLICIES.values()}
     assert {kind.__name__ for kind in kinds - tried} == set(NO_CONTRACT)
 
@@ -186,24 +186,26 @@ def test_no_name_is_missing():
     del needs["human"]  # whose networks are elsewhere
     for name, argument in needs.items():
         with pytest.raises(ValueError, match=rf"expected {name}\({argument}=\.\.\.\)"):
-            make_policy(pyspiel.load_game("kuhn_poker"), name)
+            make_policy(kuhn_poker(), name)
 
 
 # -- leaf values ---------------------------------------------------------------------------------------------
 
 
-class _Evaluations:
-    """An evaluation of many states at once."""
-
-    def evaluate_batch(self, states):
-        return [random_evaluation(3)(state) for state in states]
+def batch_of(answer):
+    """Return an evaluation of many states; its calls are those of a mock."""
+    made = mock.Mock(side_effect=AssertionError("the batch is preferred"))
+    made.evaluate_batch.side_effect = answer
+    return made
 
 
 LEAF_VALUES: dict[str, LeafValues] = {
     "exact": ExactValues(),
     "rollouts": RolloutValues(games=5, seed=3),
     "function": EvaluatedValues(random_evaluation(3)),
-    "batch": EvaluatedValues(_Evaluations()),
+    "batch": EvaluatedValues(
+        SimpleNamespace(evaluate_batch=lambda some: list(map(random_evaluation(3), some)))
+    ),
     "engine": EvaluatedValues(EngineEvaluation(HashEngine(), _LIMIT, 2, LinearUtility())),
 }
 
@@ -236,3 +238,221 @@ def test_leaf_values_are_those_of_a_state_whatever_else_is_asked(name):
     if values.deferred:
         for history, value in asked(values, game, sigma, some, player=1).items():
             assert together[history] + value == pytest.approx(game.utility_sum(), abs=1e-12)
+
+
+# -- leaf values by kind -------------------------------------------------------------------------------------
+
+
+def _cut(tree):
+    """Return the leaves where the game goes on."""
+    return [h for h in np.flatnonzero(tree.num_children == 0) if tree.player[h] != pyspiel.PlayerId.TERMINAL]
+
+
+def _expand(game=None, penalties=(0.3, math.inf), **arguments):
+    game = game or random_tree(6, depth=5)
+    by = named_by(game)
+    given = {"sigma_pre": random_policy(1, by=by), "sigma": random_policy(2, by=by)} | arguments
+    return expand(game, penalties=penalties, **given)
+
+
+# -- exact values ----------------------------------------------------------------------------------
+
+
+def _check_exact(tree, sigma):
+    """Leaves are worth what OpenSpiel's sum over all games gives for player 0, whoever memorizes."""
+    players = [AsPolicy(tree.game, policy) for policy in sigma]
+    for h in _cut(tree)[::3]:
+        score = expected_game_score.policy_value(tree.state(h), players)[0]
+        assert tree.value[h] == pytest.approx(score, abs=1e-12)
+    for h in np.flatnonzero(tree.player == pyspiel.PlayerId.TERMINAL):
+        assert tree.value[h] == tree.state(h).returns()[0]
+    assert tree.work["games_sampled"] == 0
+
+
+@examples(80)
+@given(preparations(fewest=0, depth=5), st.sampled_from((0.1, 0.5, math.inf)))
+def test_exact_values_are_those_of_openspiel(prepared, penalty):
+    _check_exact(prepared.tree(penalty), prepared.sigma)
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "penalty"),
+    [
+        ("kuhn_poker", "infoset", 0.5),
+        ("connect_four(rows=3,columns=3,x_in_row=3)", "position", 0.1),
+        ("pig(winscore=3,horizon=7)", "history", 0.05),
+    ],
+)
+def test_exact_values_in_games_of_openspiel(name, by, penalty):
+    sigma = random_policy(2, "partial", by)
+    given = {"sigma_pre": random_policy(1, by=by), "position_key": str if by == "position" else None}
+    tree = _expand(pyspiel.load_game(name), (penalty, math.inf), sigma=sigma, **given)
+    assert _cut(tree)
+    _check_exact(tree, (sigma, sigma))
+
+
+def test_exact_is_the_default_and_has_a_name():
+    trees = [_expand(), _expand(leaf_value="exact"), _expand(leaf_value=ExactValues())]
+    assert len({tree.fingerprint for tree in trees}) == 1
+
+
+@pytest.mark.parametrize("leaf_value", ["exact", RolloutValues(games=3)])
+def test_playing_on_needs_sigma(leaf_value):
+    with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): expected a policy as sigma\[0\]"):
+        _expand(sigma=(None, random_policy(2)), leaf_value=leaf_value)
+
+
+# -- how many games ---------------------------------------------------------------------------------
+
+
+@examples(300)
+@given(
+    epsilon=st.floats(0.003, 1.0),
+    delta=st.floats(1e-6, 0.95),
+    estimates=st.integers(1, 10**7),
+    utility_range=st.floats(0.5, 13.0),
+)
+def test_sample_sizes(epsilon, delta, estimates, utility_range):
+    k = sample_size(epsilon, delta, estimates, utility_range)
+    assert k == math.ceil(2 * utility_range**2 / epsilon**2 * math.log(2 * estimates / delta))
+    # Hoeffding: the chance that any of the estimates is off by epsilon / 2.
+    enough, fewer = (2 * estimates * math.exp(-n * (epsilon / utility_range) ** 2 / 2) for n in (k, k - 1))
+    assert enough <= delta * (1 + 1e-9) and fewer > delta * (1 - 1e-9)
+    paper = max(1, math.ceil(16 * (utility_range / epsilon) ** 2 * math.log(estimates / delta)))
+    if abs(math.log(estimates / delta) - math.log(2) / 7) > 0.01:  # or rounding up decides
+        # 2 ln(2 W / delta) <= 16 ln(W / delta) iff W / delta >= 2^(1/7) = 1.104.
+        assert (k <= paper) == (estimates / delta >= 2 ** (1 / 7))
+    assert sample_size(epsilon, delta, estimates, 0.0) == 1
+
+
+@pytest.mark.parametrize("arguments", [(0.1, 0.1, 10**400), (1e-10, 0.1, 5), (1e-200, 0.1, 5)])
+def test_more_games_than_can_be_counted(arguments):
+    with pytest.raises(ValueError, match=r"^sample_size\(\): expected .* for which games can be counted"):
+        sample_size(*arguments)
+
+
+@pytest.mark.parametrize("given", [{"epsilon": 1.0, "delta": 0.2}, {"games": np.uint8(200)}])
+def test_the_tree_samples_as_many_games_as_the_bound_says(given):
+    tree = _expand(penalties=(0.2, math.inf), leaf_value=RolloutValues(**given))
+    leaves = len(_cut(tree))
+    games = 200 if "games" in given else sample_size(1.0, 0.2, leaves, 3.0)  # R = 3 is of the game's bounds
+    assert tree.work["leaf_evaluations"] == leaves > 1
+    assert tree.work["games_sampled"] == leaves * games
+
+
+# -- roll-outs --------------------------------------------------------------------------------------
+
+
+def _moments(state, sigma):
+    """Exact mean and variance of one game's utility from a state on."""
+    mean = play_value(state, [sigma] * 2)
+    return mean, play_value(state, [sigma] * 2, power=2) - mean**2
+
+
+def _leaves(game=None, penalty=0.15):
+    """Return a game, its sigma, and the states at the cut leaves of a tree."""
+    tree = _expand(game, (penalty, math.inf))
+    states = [tree.state(h) for h in _cut(tree)]
+    assert len(states) >= 2
+    return tree.game, random_policy(2, by=named_by(tree.game)), states
+
+
+@pytest.mark.parametrize(("name", "penalty"), [("", 0.15), ("kuhn_poker", 0.6)])
+def test_rollouts_are_unbiased_and_vary_as_independent_games_do(name, penalty):
+    game, sigma, states = _leaves(name and pyspiel.load_game(name), penalty)
+    runs, games = examples(1500).max_examples, 4
+    samples = [asked(RolloutValues(games=games, seed=s), game, sigma, states) for s in range(runs)]
+    for state in states:
+        drawn = np.array([sample[tuple(state.history())] for sample in samples])
+        mean, variance = _moments(state, sigma)
+        assert abs(drawn.mean() - mean) <= 4 * math.sqrt(variance / games / runs) + 1e-12
+        if variance < 1e-12:
+            assert drawn.std() < 1e-12
+            continue
+        # The standard error of a variance from its own fourth moment.
+        error = math.sqrt(max(np.mean((drawn - drawn.mean()) ** 4) - drawn.var() ** 2, 1e-12) / runs)
+        assert abs(drawn.var() - variance / games) <= 4 * error
+
+
+def test_all_estimates_are_within_half_of_epsilon_as_often_as_promised():
+    game, sigma, states = _leaves()
+    exact = {tuple(s.history()): _moments(s, sigma)[0] for s in states}
+    epsilon, delta, runs = 0.6, 0.1, examples(200).max_examples
+    held = 0
+    for seed in range(runs):
+        values = asked(RolloutValues(epsilon=epsilon, delta=delta, seed=seed), game, sigma, states)
+        held += max(abs(values[h] - exact[h]) for h in exact) <= epsilon / 2
+    assert held >= (1 - delta) * runs
+
+
+def test_leaves_of_one_position_have_one_value_and_other_seeds_others():
+    game = pyspiel.load_game("connect_four(rows=3,columns=3,x_in_row=3)")
+    sigma, evaluator = random_policy(2, by="position"), RolloutValues(games=20, seed=1)
+    given = {"sigma": sigma, "sigma_pre": sigma, "position_key": str}
+    tree = _expand(game, (0.1, math.inf), leaf_value=evaluator, **given)
+    value_of = {}
+    for h in _cut(tree):
+        assert value_of.setdefault(int(tree.position[h]), tree.value[h]) == tree.value[h]
+    assert len(value_of) < len(_cut(tree))
+    ways = [tree.state(h) for h in _cut(tree)]  # of which several lead to one position
+    last = {str(state): state for state in ways}
+    together = asked(evaluator, game, sigma, list(last.values()), str)
+    others = [state for state in ways if last[str(state)] is not state]
+    for state in [*others[:5], *ways[::9]]:  # whatever else shares the states below
+        (value,) = asked(evaluator, game, sigma, [state], str).values()
+        assert together[tuple(last[str(state)].history())] == value
+    assert asked(RolloutValues(games=20, seed=2), game, sigma, list(last.values()), str) != together
+
+
+# -- a user's evaluation ------------------------------------------------------------------------------
+
+
+def _score(state):
+    return len(state.history()) / 10
+
+
+def _scores(states):
+    return [_score(state) for state in states]
+
+
+def test_evaluations_single_and_in_batches():
+    batch = batch_of(_scores)
+    ways = (_score, EvaluatedValues(_score), batch, EvaluatedValues(batch))
+    tree, *others = (_expand(leaf_value=value) for value in ways)
+    assert {other.fingerprint for other in others} == {tree.fingerprint}
+    leaves = _cut(tree)
+    assert [tree.value[h] for h in leaves] == _scores(tree.state(h) for h in leaves) != []
+    assert tree.work["leaf_evaluations"] == len(leaves)
+    calls = [[tuple(state.history()) for state in call.args[0]] for call in batch.evaluate_batch.mock_calls]
+    once = calls[: len(calls) // 2]  # two trees were expanded with it
+    assert [h for call in once for h in call] == [tuple(tree.actions(h)) for h in leaves]
+    assert len(once) == len({len(call[0]) for call in once})
+    array = batch_of(lambda states: np.array(_scores(states), np.float32))
+    assert _expand(leaf_value=array).value == pytest.approx(tree.value, abs=1e-6, nan_ok=True)
+
+
+_EACH = r"to give a value for each of \d+ states"
+
+
+@pytest.mark.parametrize("stop_value", ["backup", "evaluate"])
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (math.nan, "to give finite utilities, got nan at history"),
+        (math.inf, "to give finite utilities, got inf at history"),
+        (2.1, r"to give utilities in \[-1.0, 2.0\], got 2.1 at history"),
+        (-1.1, r"to give utilities in \[-1.0, 2.0\], got -1.1 at history"),
+        ("0.5", "to give numbers, got"),
+        (np.complex128(0.5), "to give numbers, got"),
+        (b"0", "to give numbers, got"),
+        ([0.0, 1.0], _EACH + ", got an array of shape"),
+        (batch_of(lambda states: []), _EACH),
+        (batch_of(lambda states: [0.0] * (len(states) + 1)), _EACH),
+        (batch_of(lambda states: 0.0), _EACH),
+        (batch_of(lambda states: [[0.0]] * len(states)), _EACH),
+    ],
+)
+def test_bad_evaluations(answer, words, stop_value):
+    leaf_value = answer if hasattr(answer, "evaluate_batch") else lambda state: answer
+    with pytest.raises(ValueError, match=rf"^HistoryTree.from_game\(\): expected leaf_value {words}"):
+        _expand(leaf_value=leaf_value, stop_value=stop_value)
