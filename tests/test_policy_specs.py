@@ -9,26 +9,12 @@ from hypothesis import strategies as st
 from open_spiel.python.algorithms import exploitability
 
 from precomp_games.policies import specs as policy_specs
-from precomp_games.policies.specs import (
-    in_game_string,
-    make_policy,
-    parsed_spec,
-    policy_names,
-    quoted,
-    register_policy,
-    unquoted,
-)
+from precomp_games.policies.specs import in_game_string, make_policy, parsed_spec, quoted, register_policy
 from tests.oracles.books import states
 from tests.oracles.games import kuhn_poker, random_tree
 from tests.properties import examples
 
 KUHN = kuhn_poker()
-
-
-@pytest.fixture
-def registry(monkeypatch):
-    """Undo a test's registrations at its end."""
-    monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
 
 
 def _rows(spec, game=KUHN):
@@ -57,23 +43,17 @@ def test_random_depends_on_the_seed_and_the_information_state():
     assert len({tuple(row.values()) for row in rows.values()}) == len(rows)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_other_ways_to_say_the_same():
+    for one, other in (
         (" uniform ", "uniform()"),
         ("random(concentration=2)", "random(concentration=2.0)"),  # integers where floats are meant
         ({"name": "noisy", "epsilon": 1}, "noisy(epsilon=1.0)"),
         ("noisy(epsilon=1e-3)", "noisy(epsilon=0.001)"),
         ("noisy(policy=random(seed=1),epsilon=0)", "random(seed=1)"),
-    ],
-)
-def test_other_ways_to_say_the_same(one, other):
-    assert _rows(one) == _rows(other)
-
-
-def test_a_dictionary_is_left_as_it_was():
+    ):
+        assert _rows(one) == _rows(other)
     nested = pyspiel.game_parameters_from_string("noisy(policy=random(seed=3),epsilon=0.25)")
-    make_policy(KUHN, nested)
+    make_policy(KUHN, nested)  # a dictionary is left as it was
     assert nested == {"name": "noisy", "policy": {"name": "random", "seed": 3}, "epsilon": 0.25}
 
 
@@ -93,44 +73,19 @@ def test_any_text_goes_through_a_spec_and_a_game_string(text):
     once_more = parsed_spec(f"noisy(policy={quoted(spec)})")["policy"]
     assert once_more == spec and parsed_spec(once_more) == parsed
     given = pyspiel.game_parameters_from_string(f"x(a=1,file={in_game_string(text)},b=y(c=2))")
-    assert unquoted(given) == {"name": "x", "a": 1, "file": text, "b": {"name": "y", "c": 2}}
+    assert policy_specs.unquoted(given) == {"name": "x", "a": 1, "file": text, "b": {"name": "y", "c": 2}}
 
 
-@pytest.mark.parametrize(
-    "plain", ["games.pgn", "/home/me/games of mine.pgn", "ünï;[x] 'y' %", 'a "b" c', "~/x"]
-)
-def test_what_needs_no_quotes_has_none(plain):
-    assert quoted(plain) == in_game_string(plain) == plain
-    assert parsed_spec(f"games(file={plain},player={plain})") == {
-        "name": "games",
-        "file": plain,
-        "player": plain,
-    }
-
-
-@pytest.mark.parametrize(
-    ("typed", "text"),
-    [
+def test_quotes_are_written_where_they_are_needed_and_may_be_typed():
+    for plain in ("games.pgn", "/home/me/games of mine.pgn", "ünï;[x] 'y' %", 'a "b" c', "~/x"):
+        assert quoted(plain) == in_game_string(plain) == plain
+        parsed = parsed_spec(f"games(file={plain},player={plain})")
+        assert parsed == {"name": "games", "file": plain, "player": plain}
+    for typed, text in (
         ('"a (1), b=c.bin" ', "a (1), b=c.bin"),
         (r'"C:\\my \"books\" \u00281\u0029.bin"', r'C:\my "books" (1).bin'),
-    ],
-)
-def test_quotes_may_be_typed(typed, text):
-    assert parsed_spec(f"polyglot(file={typed})")["file"] == text
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        (r'polyglot(file="C:\games (1).bin")', "expected the escapes of JSON in double quotes"),
-        ('polyglot(file="a (1).bin)', "expected a spec such as"),
-        ('polyglot("file"=a)', "expected a spec such as"),
-        ('polyglot(file="a"=b)', "expected a spec such as"),
-    ],
-)
-def test_wrong_quotes(spec, words):
-    with pytest.raises(ValueError, match=words):
-        parsed_spec(spec)
+    ):
+        assert parsed_spec(f"polyglot(file={typed})")["file"] == text
 
 
 @pytest.mark.parametrize(
@@ -144,52 +99,53 @@ def test_quotes_hide_nothing_from_who_does_not_trust(hidden):
 # What tools/fuzz/targets/texts.py draws seldom or never.
 _MALFORMED = ["", "cfr(1000)", "random(concentration=1e999999)", "uniform;random", "random\x00(seed=1)"]
 _MALFORMED += ["ра́ндом(seed=1)", "a" * 10_000, "(" * 5_000, "noisy(policy=" * 200 + "uniform"]
-
-
-@pytest.mark.parametrize("spec", _MALFORMED, ids=lambda spec: repr(spec[:40]))
-def test_malformed_specs(spec):
-    with pytest.raises(ValueError, match=r"^make_policy\(\): expected .* got "):
-        make_policy(KUHN, spec)
+_NO_QUOTES = ['polyglot(file="a (1).bin)', 'polyglot("file"=a)', 'polyglot(file="a"=b)']
+_SEED, _CONCENTRATION = (
+    "expected seed of random to be int, got ",
+    "expected concentration to be a positive, fin",
+)
+_ONE_OF, _EPSILON = (
+    "expected one of alpha_beta, best_response, .*, got ",
+    "epsilon to be a number from 0 to 1, got ",
+)
 
 
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        (
-            "unifrom",
-            r"expected one of alpha_beta, best_response, .*, got 'unifrom' \(did you mean uniform\?\)$",
-        ),
-        ({"name": None}, "expected one of .* got"),
+        *((malformed, "expected .* got ") for malformed in _MALFORMED),
+        (r'polyglot(file="C:\games (1).bin")', "expected the escapes of JSON in double quotes"),
+        *((spec, "expected a spec such as") for spec in _NO_QUOTES),
+        ("unifrom", _ONE_OF + r"'unifrom' \(did you mean uniform\?\)$"),
+        ({"name": None}, _ONE_OF),
         ("uniform(seed=1)", r"expected the arguments uniform\(\), got 'seed' in 'uniform\(seed=1\)'"),
         (
             "random(sed=1)",
             r"expected the arguments random\(seed=0,.*\), got 'sed' .* \(did you mean seed\?\)$",
         ),
-        ("random(seed=1.5)", "expected seed of random to be int, got 1.5"),
-        ("random(seed=uniform())", "expected seed of random to be int, got 'uniform'"),
-        ("random(seed=True)", "expected seed of random to be int, got True"),
-        (
-            {"name": "random", "concentration": math.nan},
-            "expected concentration to be a positive, finite number, got nan",
-        ),
+        *((f"random(seed={value})", _SEED + value) for value in ("1.5", "True")),
+        ("random(seed=uniform())", _SEED + "'uniform'"),
+        ("best_response(to=random(seed=x))", _SEED + "'x'"),
+        ({"name": "random", "concentration": math.nan}, _CONCENTRATION + ".* got nan"),
+        ("random(concentration=0)", _CONCENTRATION + ".* got 0.0"),
         ("cfr(iterations=0)", "expected iterations to be an integer of at least 1, got 0"),
-        ("random(concentration=0)", "expected concentration to be a positive, finite number, got 0.0"),
-        ("noisy(epsilon=1.5)", "expected epsilon to be a number from 0 to 1, got 1.5"),
-        ("noisy(epsilon=-0.1)", "expected epsilon to be a number from 0 to 1, got -0.1"),
-        ({"name": "noisy", "epsilon": math.nan}, "expected epsilon to be a number from 0 to 1, got nan"),
+        *((f"noisy(epsilon={value})", f"expected {_EPSILON}{value}") for value in ("1.5", "-0.1")),
+        ({"name": "noisy", "epsilon": math.nan}, f"expected {_EPSILON}nan"),
         ("noisy(epsilon=True)", "expected epsilon of noisy to be float, got True"),
         ("noisy(policy=3)", "expected a spec such as .* got '3'"),
-        ("best_response(to=random(seed=x))", "expected seed of random to be int, got 'x'"),
-        ({"name": "noisy", "policy": {}}, r"expected one of .* got \{\}"),
+        ({"name": "noisy", "policy": {}}, _ONE_OF + r"\{\}"),
         (b"uniform", "expected a string or a dictionary, got b'uniform'"),
     ],
+    ids=lambda value: repr(value)[:40],
 )
 def test_wrong_specs(spec, words):
     with pytest.raises(ValueError, match=r"^make_policy\(\): " + words):
         make_policy(KUHN, spec)
 
 
-def test_register(registry):
+def test_policies_can_be_registered(monkeypatch):
+    monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
+
     class Noise:
         """A factory without a hash."""
 
@@ -199,7 +155,7 @@ def test_register(registry):
             return make_policy(game, f"noisy(policy={of},epsilon={share})")
 
     register_policy("noise", Noise())
-    assert policy_names()["noise"] == "share=0.5,of=uniform"
+    assert policy_specs.policy_names()["noise"] == "share=0.5,of=uniform"
     assert _rows("noise(share=0.2,of=cfr)") == _rows("noisy(policy=cfr,epsilon=0.2)")
     assert _rows("noisy(policy=noise,epsilon=0.0)") == _rows("uniform")
     for name in ("noise", "uniform", "", "two words", "1st"):
