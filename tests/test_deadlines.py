@@ -7,14 +7,12 @@ import numpy as np
 import pyspiel
 import pytest
 
+from precomp_games._support import deadlines
 from precomp_games._support.deadlines import (
     Deadline,
     OutOfTimeError,
     as_far_as_time_goes,
     limited,
-    part,
-    sample_in_time,
-    seconds_left,
     time_is_up,
 )
 from precomp_games.chess import EnginePool, EvaluationStore, StoredEngine
@@ -29,40 +27,32 @@ def clock(monkeypatch):
     """Return a list whose entry is the time."""
     now = [0.0]
     own = types.SimpleNamespace(monotonic=lambda: now[0])
-    monkeypatch.setattr("precomp_games._support.deadlines.time", own)
+    monkeypatch.setattr(deadlines, "time", own)
     return now
 
 
 def test_parts_are_of_what_is_left(clock):
-    assert math.isinf(seconds_left()) and not time_is_up()
+    assert math.isinf(deadlines.seconds_left()) and not time_is_up()
     with limited(Deadline(60.0)):
         clock[0] = 20.0
-        with part(0.25):
-            assert seconds_left() == 10.0
+        with deadlines.part(0.25):
+            assert deadlines.seconds_left() == 10.0
             clock[0] = 30.0
             assert time_is_up()
-        assert seconds_left() == 30.0  # what a part leaves is there for the others
+        assert deadlines.seconds_left() == 30.0  # what a part leaves is there for the others
         with limited(None):
             assert not time_is_up()
     pressed = []
-    with limited(Deadline(math.inf, lambda: bool(pressed))), part(0.5):
+    with limited(Deadline(math.inf, lambda: bool(pressed))), deadlines.part(0.5):
         assert not time_is_up()
         pressed.append("Ctrl-C")
         assert time_is_up()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "end", "found"),
-    [
-        (1.0, 100.0, 8),
-        (1.0, 0.0, 1),
-        (10.0, 35.0, 2),
-        (10.0, 41.0, 2),
-        (50.0, 20.0, 1),
-        (0.0, 0.0, 1),
-        (1.0, math.inf, 8),
-    ],
-)
+_ENDS = [(1.0, 100.0, 8), (1.0, 0.0, 1), (10.0, 35.0, 2), (10.0, 41.0, 2), (50.0, 20.0, 1), (0.0, 0.0, 1)]
+
+
+@pytest.mark.parametrize(("seconds", "end", "found"), [*_ENDS, (1.0, math.inf, 8)])
 def test_steps_are_taken_as_far_as_time_goes(clock, seconds, end, found):
     """Each takes so many seconds a unit, and ends amid it where time is up."""
 
@@ -89,7 +79,7 @@ def test_samples_are_drawn_and_in_their_order(clock, end):
         return drawn
 
     with limited(None if end is None else Deadline(end)):
-        count, drawn = sample_in_time(items, work, seed=3, first=5)
+        count, drawn = deadlines.sample_in_time(items, work, seed=3, first=5)
     assert count == len(drawn) and drawn == sorted(drawn)
     assert count == {0.0: 5, 1000.0: 100, None: 100}.get(end, count) and (end != 50.0 or 10 <= count < 50)
     assert drawn == sorted(np.random.default_rng(3).permutation(100)[:count].tolist())

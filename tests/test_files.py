@@ -57,8 +57,7 @@ def test_an_error_leaves_nothing_behind(old, error):
         with pytest.raises(error), atomic_write(path) as file:
             file.write("half of it")
             raise error
-    assert os.listdir(old.parent) == [old.name]
-    assert old.read_text() == "old"
+    assert os.listdir(old.parent) == [old.name] and old.read_text() == "old"
 
 
 def test_a_killed_process_leaves_the_old_file(old):
@@ -89,27 +88,22 @@ def test_permissions_are_those_of_open(tmp_path, mask):
 @pytest.mark.skipif(os.name != "posix", reason="symbolic links")
 def test_a_symbolic_link_is_followed(tmp_path):
     (tmp_path / "there").mkdir()
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "there" / "result.txt")
+    link, there = tmp_path / "link", tmp_path / "there" / "result.txt"
+    link.symlink_to(there)
     with atomic_write(link) as file:
         file.write("new")
-    assert link.is_symlink()
-    assert (tmp_path / "there" / "result.txt").read_text() == "new"
-    assert os.listdir(tmp_path / "there") == ["result.txt"]
+    assert link.is_symlink() and there.read_text() == "new" and os.listdir(there.parent) == [there.name]
 
 
-@pytest.mark.parametrize(
-    ("path", "error", "words"),
-    [
+def test_where_no_file_can_be_there_is_an_error(old):
+    for path, error, words in (
         ("nowhere/result.txt", FileNotFoundError, "expected a file in a folder"),
         ("result.txt/result.txt", NotADirectoryError, "expected a file in a folder"),
         (".", ValueError, "expected the path of a plain"),
         (os.devnull, ValueError, "expected the path of a plain"),
-    ],
-)
-def test_where_no_file_can_be_there_is_an_error(old, path, error, words):
-    with pytest.raises(error, match=words):
-        atomic_write(old.parent / path)
+    ):
+        with pytest.raises(error, match=words):
+            atomic_write(old.parent / path)
     assert os.listdir(old.parent) == [old.name]
 
 

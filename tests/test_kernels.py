@@ -25,10 +25,6 @@ def run(program, cwd=None, **environment):
     )
 
 
-def folder_of(kernel):
-    return kernel._cache.cache_path
-
-
 @pytest.fixture
 def stamp(tmp_path, monkeypatch):
     """Return what writes modules, and gives the stamp of the function `outer` in the last one."""
@@ -63,15 +59,9 @@ def test_a_kernel_is_another_one_when_the_fields_of_what_it_takes_or_its_module_
     """Numba's files have a module's name in them."""
     taking = "from pair_module import Pair\n@kernel\ndef outer(pair: Pair) -> int:\n    return pair.a\n"
     pair = "from typing import NamedTuple\nclass Pair(NamedTuple):\n    {}\n"
-    stamps = {
-        stamp(pair_module=pair.format(fields), **{module: taking})
-        for fields, module in (
-            ("a: int; b: int", "taking_module"),
-            ("b: int; a: int", "taking_module"),
-            ("b: int; a: int", "moved_module"),
-        )
-    }
-    assert len(stamps) == 3
+    one, other = (pair.format(fields) for fields in ("a: int; b: int", "b: int; a: int"))
+    modules = (one, "taking_module"), (other, "taking_module"), (other, "moved_module")
+    assert len({stamp(pair_module=text, **{module: taking}) for text, module in modules}) == 3
 
 
 def test_compiled_kernels_serve_a_copy_of_the_library_elsewhere(tmp_path):
@@ -82,7 +72,7 @@ def test_compiled_kernels_serve_a_copy_of_the_library_elsewhere(tmp_path):
     program = "import precomp_games.tree.facts as it; print(it.__file__, it._look._cache.cache_path)"
     result = run(program, cwd=tmp_path, PYTHONPATH=str(copy.parent))
     assert result.stderr == ""
-    assert result.stdout.split() == [str(copy / "tree" / "facts.py"), folder_of(tree_facts._look)]
+    assert result.stdout.split() == [str(copy / "tree" / "facts.py"), tree_facts._look._cache.cache_path]
 
 
 def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
@@ -95,7 +85,7 @@ def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
         return 2 * x
 
     assert twice(4) == 8
-    assert str(tmp_path) not in folder_of(twice)
+    assert str(tmp_path) not in twice._cache.cache_path
 
 
 @kernels.kernel
