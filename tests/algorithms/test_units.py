@@ -181,13 +181,13 @@ def _answers(case, scale):
 
 
 def _check_brute_force(case, scale):
-    """All sets of a player, played out on the game that was multiplied."""
+    """All choices of a player, played out on the game that was multiplied."""
     game, player = case.game(scale=scale), case.player
-    sets = books.all_sets(game, player, 150)
-    if not sets:
+    choices = books.all_choices(game, player, case.sigma_pre[player], 150)
+    if not choices:
         return
-    sizes = np.array([len(members) for members in sets])
-    utilities = books.own_utilities(game, player, sets, case.sigma_pre, case.sigma)
+    sizes = np.array([len(chosen) for chosen in choices])
+    utilities = books.own_utilities_of_choices(game, player, choices, case.sigma)
     tree = case.tree(scale, alone=True)
     penalty, best = tree.penalties[player], best_precomputation(tree, player)
     assert best.value / scale == pytest.approx((utilities - penalty * sizes).max() / scale, abs=_SAME)

@@ -85,15 +85,14 @@ def test_preparation_on_the_clock_against_all_sets():
         pre = [game.policy(policy) for policy in policies[0]]
         sigma = [game.policy(p, lambda state: 1 + (sum(state.base.history()) + odd) % 2) for p in policies[1]]
         whole = expand(game, pre, sigma, costs, truncate="none")
-        sets = []
-        for i in (0, 1):
-            parents = books.predecessors(game, i)
-            parents = {name: parents[name] for name in names_in(whole, i)}
-            assume(books.count_prefix_closed_sets(parents) <= 60)
-            sets.append(list(books.prefix_closed_sets(parents)))
         rows = [[policy.action_probabilities for policy in each] for each in (pre, sigma)]
-        utilities = books.utilities(game, sets, *rows)
-        paid = [cost * np.array([*map(len, each)]) for cost, each in zip(costs, sets, strict=True)]
+        choices = []
+        for i in (0, 1):
+            every, known = books.all_choices(game, i, rows[0][i], 240), set(names_in(whole, i))
+            choices.append([choice for choice in every if choice.keys() <= known])
+            assume(0 < len(choices[i]) <= 60)
+        utilities = books.utilities_of_choices(game, choices, rows[1])
+        paid = [cost * np.array([*map(len, each)]) for cost, each in zip(costs, choices, strict=True)]
 
         for i, own in enumerate((utilities[:, 0], 1.0 - utilities[0])):
             tree = expand(game, pre, sigma, sides(i, costs[i], math.inf))
@@ -103,11 +102,6 @@ def test_preparation_on_the_clock_against_all_sets():
 
         payoffs = utilities - paid[0][:, None] + paid[1]
         assert meta_sequence_form_lp(whole).value == pytest.approx(matrix_value(payoffs), abs=1e-8)
-        choices = []
-        for i in (0, 1):
-            own = np.flatnonzero(whole.infoset_player == i).tolist()
-            memorized = dict(zip(names_in(whole, i), map(whole.memorized_row, own), strict=True))
-            choices.append([{name: memorized[name] for name in names} for names in sets[i]])
         assert game_payoffs(MetaPrecomputationGame(whole), choices) == pytest.approx(payoffs, abs=1e-9)
         memorable = np.flatnonzero(whole.infoset >= 0).tolist()
         if any(

@@ -1,7 +1,6 @@
 """The truncation keeps Lemma 3's W, and every best response lies in it."""
 
 import collections
-import itertools
 import math
 
 import numpy as np
@@ -96,20 +95,20 @@ def test_every_best_response_lies_in_w():
         tree = expand(game, pre, sigma, penalties)
         for player in (0, 1):
             opponent = 1 - player
-            own, theirs = (books.predecessors(game, i) for i in (player, opponent))
-            if books.count_prefix_closed_sets(own) > 300:
+            if not books.all_choices(game, player, pre[player], 300):
                 continue
-            inside = {name: parent for name, parent in theirs.items() if name in names_in(tree, opponent)}
-            sets = list(itertools.islice(books.prefix_closed_sets(inside), 3000))
-            for k in np.random.default_rng(seed).permutation(len(sets))[:6]:
+            known = names_in(tree, opponent)
+            theirs = books.all_choices(game, opponent, pre[opponent], 3000)
+            choices = [choice for choice in theirs if choice.keys() <= set(known)]
+            for k in np.random.default_rng(seed).permutation(len(choices))[:6]:
 
-                def prepared(state, memorized=sets[k], opponent=opponent):
-                    known = books.information_state(game, state, opponent) in memorized
-                    return (pre if known else sigma)[opponent](state)
+                def prepared(state, choice=choices[k], opponent=opponent):
+                    name = books.information_state(game, state, opponent)
+                    return choice.get(name) or sigma[opponent](state)
 
                 fixed = sides(player, sigma[player], prepared)
-                _, _, chosen = books.best_set(game, player, penalties[player], pre, fixed)
-                assert chosen.issubset(names_in(tree, player))
+                _, _, chosen = books.best_choice(game, player, penalties[player], pre[player], fixed)
+                assert chosen.keys() <= set(names_in(tree, player))
                 seen.update(used=bool(chosen))
 
     holds()
@@ -161,10 +160,10 @@ def test_an_information_state_is_reopened_for_its_longer_histories(penalty):
         return {state.legal_actions()[names.index("b") if "b" in names else 0]: 1.0}
 
     tree = expand(game, last, (sigma, first), (penalty, math.inf))
-    value, utility, chosen = books.best_set(game, 0, penalty, (last, last), (sigma, first))
+    value, utility, chosen = books.best_choice(game, 0, penalty, last, (sigma, first))
     best = best_precomputation(tree, 0)
     assert (best.value, best.utility) == (pytest.approx(value), pytest.approx(utility))
-    assert chosen.issubset(names_in(tree, 0))
+    assert chosen.keys() <= set(names_in(tree, 0))
     assert best.size == len(chosen) >= 2
     everything = expand(game, last, (sigma, first), (penalty, math.inf), truncate="none")
     assert tree.num_infosets == (3 if penalty <= 0.2 else 2) <= everything.num_infosets == 3

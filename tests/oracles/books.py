@@ -1,6 +1,8 @@
 """The oracle: memorization sets enumerated, and each played out on OpenSpiel's own states.
 
-Nothing here uses the library's tree: it walks base-game states by recursion, and is slow and plain.
+A *choice* is a memorization set with the entry of the menu that is memorized at each information state; a
+policy is a menu of one entry. Nothing here uses the library's tree: it walks base-game states by recursion,
+and is slow and plain.
 """
 
 from __future__ import annotations
@@ -85,11 +87,6 @@ def last_steps(game: pyspiel.Game, player: int) -> dict[str, tuple[str, int] | N
     return {name: last for name, (_, last) in _turns(game, player).items()}
 
 
-def predecessors(game: pyspiel.Game, player: int) -> dict[str, str | None]:
-    """Every information state of a player, with its own previous one."""
-    return {name: last and last[0] for name, last in last_steps(game, player).items()}
-
-
 def positions(game: pyspiel.Game, player: int) -> dict[str, str]:
     """Return the text of the states of each information state of a player, str(state)."""
     return {name: str(node.state) for name, (node, _) in _turns(game, player).items()}
@@ -138,32 +135,6 @@ def _chosen(names: Sequence[str], options: Options) -> Iterator[dict[str, Any]]:
         yield {name: one for part in mix for name, one in part.items()}
 
 
-def _children(parents: dict[str, str | None]) -> tuple[list[str], Options]:
-    """Return the first information states, and what `_count` and `_chosen` ask for sets without entries."""
-    children: dict[str | None, list[str]] = {}
-    for name, parent in parents.items():
-        children.setdefault(parent, []).append(name)
-    return children.get(None, []), lambda name: [(None, children.get(name, []))]
-
-
-def prefix_closed_sets(parents: dict[str, str | None]) -> Iterator[frozenset[str]]:
-    """Return all sets that hold, with an information state, its player's previous one."""
-    return map(frozenset, _chosen(*_children(parents)))
-
-
-def count_prefix_closed_sets(parents: dict[str, str | None]) -> int:
-    return _count(*_children(parents))
-
-
-def all_sets(game: pyspiel.Game, player: int, most: float = math.inf) -> list[frozenset[str]]:
-    """Return a player's prefix-closed sets; none at all where there are more than `most`."""
-    parents = predecessors(game, player)
-    return list(prefix_closed_sets(parents)) if count_prefix_closed_sets(parents) <= most else []
-
-
-# -- menus: which entry is memorized is a choice ------------------------------------------------------
-
-
 def key_of(choice: Choices) -> frozenset[tuple[str, frozenset[int]]]:
     """Return a choice without its probabilities: entries of a menu share no actions."""
     return frozenset((name, frozenset(a for a, p in row.items() if p > 0.0)) for name, row in choice.items())
@@ -177,10 +148,7 @@ def entries(given: Any, state: Any) -> list[Row]:
 
 
 def all_choices(game: pyspiel.Game, player: int, given: Any, most: float = math.inf) -> list[Choices]:
-    """Return all memorization sets with all choices of entries; none at all where there are more than `most`.
-
-    given: a menu, or a policy as a menu of one.
-    """
+    """Return a player's choices from a menu or a policy; none at all where there are more than `most`."""
     found: dict[str, list[Row]] = {}
     after: dict[tuple[str, int] | None, list[str]] = {}
 
@@ -242,41 +210,12 @@ def own_utilities_of_choices(
     return utilities_of_choices(game, pair, sigma, player).ravel()
 
 
-# -- sets: what is memorized of a policy ---------------------------------------------------------------
-
-
-def _choices(game: pyspiel.Game, player: int, sets: Sequence[frozenset[str]], pre: Policy) -> list[Choices]:
-    """Return sets as choices, of the policy as a menu of one."""
-    turns = _turns(game, player)
-    rows = {name: pre(turns[name][0].state) for name in frozenset[str]().union(*sets)}
-    return [{name: rows[name] for name in chosen} for chosen in sets]
-
-
-def utilities(
-    game: pyspiel.Game,
-    sets: tuple[Sequence[frozenset[str]], Sequence[frozenset[str]]],
-    pre: Any,
-    sigma: Any,
-    player: int = 0,
-) -> np.ndarray:
-    """u(S_0, S_1) for a player of all pairs of sets, shape (sets of 0, sets of 1)."""
-    first, second = (_choices(game, i, sets[i], pre[i]) for i in (0, 1))
-    return utilities_of_choices(game, (first, second), sigma, player)
-
-
-def own_utilities(
-    game: pyspiel.Game, player: int, sets: Sequence[frozenset[str]], pre: Any, sigma: Any
-) -> np.ndarray:
-    """Return a player's utility of each of its sets, if the opponent memorizes nothing."""
-    return own_utilities_of_choices(game, player, _choices(game, player, sets, pre[player]), sigma)
-
-
-def best_set(
-    game: pyspiel.Game, player: int, penalty: float, pre: Any, sigma: Any
-) -> tuple[float, float, frozenset[str]]:
-    """Return (value, utility, set) that is best for `player`, over all prefix-closed sets."""
-    sets = all_sets(game, player)
-    found = own_utilities(game, player, sets, pre, sigma)
-    values = found - penalty * np.array(list(map(len, sets)))
+def best_choice(
+    game: pyspiel.Game, player: int, penalty: float, given: Any, sigma: Any
+) -> tuple[float, float, Choices]:
+    """Return (value, utility, choice) that is best for `player`."""
+    choices = all_choices(game, player, given)
+    found = own_utilities_of_choices(game, player, choices, sigma)
+    values = found - penalty * np.array(list(map(len, choices)))
     best = int(values.argmax())
-    return float(values[best]), float(found[best]), sets[best]
+    return float(values[best]), float(found[best]), choices[best]
