@@ -3,6 +3,7 @@
 import gc
 import math
 import pathlib
+import re
 import sys
 import time
 import tracemalloc
@@ -116,25 +117,23 @@ def test_memory_that_was_freed_is_given_back_first(used, monkeypatch):
 def test_the_refusal_says_what_to_change():
     game = pyspiel.load_game("tic_tac_toe")
     how = {"sigma_pre": uniform, "sigma": uniform, "penalties": (1e-4, math.inf)}
+    whole = (
+        "raise the penalties, give a position_key, give an evaluation function as leaf_value, or raise max_m"
+    )
+    flat = {"leaf_value": lambda state: 0.0, "position_key": lambda state: state.history_str()}
     with config(max_memory=resident_memory() + 1e5):
-        with pytest.raises(ValueError) as refused:
-            HistoryTree.from_game(game, **how)
-        words = (
-            "raise the penalties, give a position_key, give an evaluation function as leaf_value, or raise"
-        )
-        assert words in str(refused.value)
-        how["leaf_value"] = lambda state: 0.0
-        with pytest.raises(ValueError, match=r"raise the penalties, or raise max_memory$"):
-            HistoryTree.from_game(game, position_key=lambda state: state.history_str(), **how)
-        how["leaf_value"] = RolloutValues(games=1000)
-        with pytest.raises(ValueError, match="max_memory"):
-            HistoryTree.from_game(game, **how)
+        for more, words in (
+            ({}, whole),
+            (flat, "raise the penalties, or raise max_memory$"),
+            ({"leaf_value": RolloutValues(games=1000)}, "max_memory"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                HistoryTree.from_game(game, **how, **more)
 
 
 @examples(80)
 @given(settings(menus=True, depth=5), penalties(), st.booleans())
 def test_trees_are_the_same_in_blocks(setting, penalties, several):
-    """Policies that are asked in small blocks, and states that are watched one by one."""
     game, pre, sigma = setting
     if several:
         sigma, penalties = (sigma[0], MixturePolicy(sigma)), (penalties[0], math.inf)
@@ -166,13 +165,9 @@ def test_components_are_asked_a_block_at_a_time(used, monkeypatch):
         used[0] = 1e6
         asked.clear()
         with config(max_memory=limit):
-            return HistoryTree.from_game(
-                random_tree(2, depth=6),
-                sigma_pre=uniform,
-                sigma=(uniform, MixturePolicy([Component(), Component()])),
-                penalties=(1e-3, math.inf),
-                leaf_value=lambda state: 0.0,
-            )
+            sigma = uniform, MixturePolicy([Component(), Component()])
+            given = {"penalties": (1e-3, math.inf), "leaf_value": lambda state: 0.0}
+            return HistoryTree.from_game(random_tree(2, depth=6), sigma_pre=uniform, sigma=sigma, **given)
 
     expand(1e15)
     whole = sum(asked)
@@ -182,13 +177,18 @@ def test_components_are_asked_a_block_at_a_time(used, monkeypatch):
     assert sum(asked) == 18 < whole
 
 
+def apart(work):
+    """Return what a function gives in a process of its own."""
+    process, heard = forked(lambda tell: tell(work()))
+    found = heard.recv()
+    process.join()
+    return found
+
+
 def shares_taken(*expands):
-    """Return {module: the largest share that was taken of one of its large estimates}, by tracemalloc.
+    """Return {module: the largest share that was taken of one of its large estimates}, by tracemalloc."""
 
-    In a process of its own.
-    """
-
-    def work(tell):
+    def work():
         found, last, meter = {}, [], cast(Any, MemoryMeter)
 
         def check(self, ahead=0.0):
@@ -207,12 +207,9 @@ def shares_taken(*expands):
         for expand in expands:
             expand()
         check(None)
-        tell(found)
+        return found
 
-    process, heard = forked(work)
-    found = heard.recv()
-    process.join()
-    return found
+    return apart(work)
 
 
 # Costs seconds: memory shows in large arrays only.
@@ -235,14 +232,6 @@ def test_arrays_take_what_is_estimated():
     assert 0.5 <= answers["precomp_games.tree.expansion.positions"] <= 1.0
 
 
-def peak_memory():
-    """Return the most physical memory that the process has had since it was asked to count anew."""
-    # What getrusage has is the most of the process that started this one, too.
-    with open("/proc/self/status") as status:
-        (most,) = (line for line in status if line.startswith("VmHWM"))
-    return int(most.split()[1]) * 1024
-
-
 def expanded(expand, room, held=0):
     """Expand a tree in a process of its own, with so much room, of which something else holds a part.
 
@@ -250,7 +239,7 @@ def expanded(expand, room, held=0):
     that was taken.
     """
 
-    def work(tell):
+    def work():
         looked, meter = [0.0], cast(Any, MemoryMeter)
         hold = meter._hold
 
@@ -269,12 +258,12 @@ def expanded(expand, room, held=0):
                 output = str(expand().num_histories)
         except ValueError as error:
             output = str(error)
-        tell((output, time.process_time() - looked[0], (peak_memory() - before) / room))
+        seconds = time.process_time() - looked[0]
+        # What getrusage has is the most of the process that started this one, too.
+        (most,) = re.findall(r"VmHWM:\s*(\d+)", pathlib.Path("/proc/self/status").read_text())
+        return output, seconds, (int(most) * 1024 - before) / room
 
-    process, heard = forked(work)
-    found = heard.recv()
-    process.join()
-    return found
+    return apart(work)
 
 
 def tree_of(game, penalty, opponent=uniform):
@@ -320,11 +309,10 @@ def test_a_limit_is_used_and_not_passed():
     assert 0.9 <= share <= 1.1
 
 
-POKER = {
-    **{"betting": "limit", "numPlayers": 2, "numRounds": 2, "blind": "1 1", "raiseSize": "2 4"},
-    **{"firstPlayer": "1 1", "maxRaises": "2 2", "numSuits": 2, "numRanks": 8, "numHoleCards": 1},
-    "numBoardCards": "0 1",
-}
+POKER = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,raiseSize=2 4,firstPlayer=1 1,"
+    "maxRaises=2 2,numSuits=2,numRanks=8,numHoleCards=1,numBoardCards=0 1)"
+)
 
 
 @pytest.mark.slow("a machine's memory")
@@ -333,12 +321,12 @@ POKER = {
     [
         ("liars_dice(dice_sides=6)", 250.0),
         ("dark_hex(num_rows=2,num_cols=3,gameversion=adh)", 500.0),
-        ("universal_poker", 500.0),
+        (POKER, 500.0),
     ],
 )
 def test_bytes_a_history_are_what_the_page_says(game, most):
     """At the peak, as docs/zero_sum.md says."""
-    loaded = pyspiel.load_game(game, *([POKER] if game == "universal_poker" else []))
+    loaded = pyspiel.load_game(game)
     HistoryTree.of_game("kuhn_poker")  # what is compiled or loaded once
     histories, _, share = expanded(lambda: HistoryTree.of_game(loaded), 1e11)
     assert 1e11 * share / int(histories) <= most
