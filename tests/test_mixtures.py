@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precomp_games import HistoryTree, MixturePolicy, RolloutValues, make_policy
+from precomp_games import MixturePolicy, RolloutValues, make_policy
 from precomp_games.algorithms import (
     best_first_precomputation,
     best_precomputation,
@@ -19,6 +19,7 @@ from precomp_games.algorithms import (
 from tests.oracles import books
 from tests.oracles.games import (
     SUPPORTS,
+    expand,
     first,
     kuhn_poker,
     named_by,
@@ -50,6 +51,14 @@ def turns(game):
     return [state for state in books.states(game) if state.current_player() >= 0]
 
 
+def _of_kuhn(spec):
+    return make_policy(kuhn_poker(), spec)
+
+
+def _stops(leaf_value, **more):
+    return {"leaf_value": leaf_value, "stop_value": "evaluate"} | more
+
+
 # -- the policy ---------------------------------------------------------------------------------------
 
 
@@ -59,9 +68,8 @@ def test_posteriors_are_bayes_rule(prepared, supports):
     opponents, mixture = opponents_of(prepared, supports)
     weights = mixture.weights
     by_move = MixturePolicy(opponents, weights, "move")
-    nested = MixturePolicy(
-        [MixturePolicy(opponents[:-1], weights[:-1]), opponents[-1]], [sum(weights[:-1]), weights[-1]]
-    )
+    inner = MixturePolicy(opponents[:-1], weights[:-1])
+    nested = MixturePolicy([inner, opponents[-1]], [sum(weights[:-1]), weights[-1]])
     assert nested.weights == pytest.approx(weights)
     for state in turns(prepared.game):
         row = mixture.action_probabilities(state)
@@ -99,13 +107,11 @@ def test_what_nobody_plays_starts_anew():
     assert mixture.posterior(state, 1).tolist() == [1.0, 0.0]  # 0 was the first move left, and then 2
 
 
-def test_specs():
-    game = kuhn_poker()
-    spec = "mixture(a=random(seed=1),b=uniform,weights=of(a=0.75,b=0.25))"
-    expected = MixturePolicy([make_policy(game, "random(seed=1)"), make_policy(game, "uniform")], [3, 1])
+def test_a_spec_names_a_mixture():
+    game, found = kuhn_poker(), _of_kuhn("mixture(a=random(seed=1),b=uniform,weights=of(a=0.75,b=0.25))")
+    expected = MixturePolicy([_of_kuhn("random(seed=1)"), _of_kuhn("uniform")], [3, 1])
     for state in turns(game):
-        row = expected.action_probabilities(state)
-        assert make_policy(game, spec).action_probabilities(state) == pytest.approx(row)
+        assert found.action_probabilities(state) == pytest.approx(expected.action_probabilities(state))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +126,7 @@ def test_specs():
 )
 def test_wrong_specs(spec, words):
     with pytest.raises(ValueError, match=words):
-        make_policy(kuhn_poker(), spec)
+        _of_kuhn(spec)
 
 
 # -- trees --------------------------------------------------------------------------------------------
@@ -134,10 +140,8 @@ def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(prepared,
     apart = [prepared.against(policy) for policy in opponents]
     explicit = mixture.weights @ [each.utilities for each in apart]
     assert prepared.against(mixture.action_probabilities).utilities == pytest.approx(explicit, abs=1e-12)
-    found = best_of(prepared.against(mixture), penalty)
-    assert found.value == pytest.approx(
-        Sets(list(map(len, prepared.choices)), explicit).value(penalty), abs=1e-9
-    )
+    found, sizes = best_of(prepared.against(mixture), penalty), list(map(len, prepared.choices))
+    assert found.value == pytest.approx(Sets(sizes, explicit).value(penalty), abs=1e-9)
     each = value_against_components(found)
     worth = [one.worth(found.tree, found.memorization_set) for one in apart]
     assert each == pytest.approx(worth, abs=1e-9)
@@ -168,9 +172,7 @@ def test_a_leaf_value_for_each_component(prepared, supports, truncate):
     opponents, mixture = opponents_of(prepared, supports)
     values = [random_evaluation(k) for k in range(len(opponents))]
     apart = np.array([_evaluated(prepared, *each) for each in zip(opponents, values, strict=True)])
-    found = best_of(
-        prepared.against(mixture), 0.02, leaf_value=values, stop_value="evaluate", truncate=truncate
-    )
+    found = best_of(prepared.against(mixture), 0.02, **_stops(values, truncate=truncate))
     sets = Sets(list(map(len, prepared.choices)), mixture.weights @ apart)
     assert found.value == pytest.approx(sets.value(0.02), abs=1e-9)
     names = list(prepared.by_name)
@@ -211,23 +213,23 @@ def on_board(opponent, player=0):
     return Preparation(game, player, (Transposing(1),) * 2, sides(player, Transposing(2), opponent), 0, 0)
 
 
-def _stops(leaf_value, **more):
-    return {"leaf_value": leaf_value, "stop_value": "evaluate"} | more
+def _three(first):
+    return [Transposing(first + k) for k in range(3)]
 
 
 VALUED = {
     "exact": lambda: {},
     "one evaluation": lambda: _stops(Transposing(50)),
-    "an evaluation for each": lambda: _stops([Transposing(50 + k) for k in range(3)]),
-    "cut by values": lambda: _stops([Transposing(50 + k) for k in range(3)], truncate="values"),
-    "evaluated leaves": lambda: {"leaf_value": [Transposing(50 + k) for k in range(3)]},
+    "an evaluation for each": lambda: _stops(_three(50)),
+    "cut by values": lambda: _stops(_three(50), truncate="values"),
+    "evaluated leaves": lambda: {"leaf_value": _three(50)},
     "two kinds": lambda: {"leaf_value": ["exact", Transposing(51), "exact"]},
 }
 
 
 @pytest.mark.parametrize("how", VALUED)
 def test_histories_that_transpose_are_mixed_by_their_own_posteriors(how):
-    options, opponents = VALUED[how](), [Transposing(10 + k) for k in range(3)]
+    options, opponents = VALUED[how](), _three(10)
     mixed = on_board(MixturePolicy(opponents, [1, 2, 3]), list(VALUED).index(how) % 2)
     one = best_of(mixed, 0.003, position_key=str, **options)
     if how not in ("exact", "two kinds"):  # whose leaves are played on from, level by level
@@ -252,7 +254,7 @@ def test_histories_that_transpose_are_mixed_by_their_own_posteriors(how):
 
 
 def test_certified_searches_do_not_share_what_a_mixture_plays():
-    mixture = MixturePolicy([Transposing(10 + k) for k in range(3)], [1, 2, 3], position_key=str)
+    mixture = MixturePolicy(_three(10), [1, 2, 3], position_key=str)
     mixed = on_board(mixture)
     arguments = (mixed.game, mixed.pre, mixed.sigma, 0.003, 0, Transposing(50))
     exact = best_of(mixed, 0.003, **_stops(Transposing(50))).value
@@ -261,59 +263,44 @@ def test_certified_searches_do_not_share_what_a_mixture_plays():
         assert found.lower == pytest.approx(exact, abs=1e-12)
 
 
-def of_kuhn(spec):
-    own, opponent = (make_policy(kuhn_poker(), each) for each in ("random(seed=7)", spec))
-    return Preparation(kuhn_poker(), 0, (uniform, None), (own, opponent), 0, 0)
+def on_kuhn(spec):
+    return Preparation(kuhn_poker(), 0, (uniform, None), (_of_kuhn("random(seed=7)"), _of_kuhn(spec)), 0, 0)
 
 
-def test_rollouts_of_each_component():
-    mixed = of_kuhn("mixture(a=random,b=uniform,weights=of(a=1,b=3))")
-    found = best_of(mixed, 1.0, leaf_value=RolloutValues(games=20_000))
-    assert found.utility == pytest.approx(best_of(mixed, 1.0).utility, abs=0.05)
+def test_components_are_sampled_travel_and_are_missed():
+    mixed = on_kuhn("mixture(a=random,b=uniform,weights=of(a=1,b=3))")
+    exact, found = best_of(mixed, 1.0), best_of(mixed, 1.0, leaf_value=RolloutValues(games=20_000))
+    assert found.utility == pytest.approx(exact.utility, abs=0.05)
     assert [0.25, 0.75] @ value_against_components(found) == pytest.approx(found.utility, abs=1e-12)
-
-
-def test_mixtures_travel():
-    best = best_of(of_kuhn("mixture(a=random,b=uniform)"), 0.01)
+    best = best_of(mixed, 0.01)
     each = value_against_components(pickle.loads(pickle.dumps(best)))
     assert each == pytest.approx(value_against_components(best))
-
-
-def test_trees_without_components():
     with pytest.raises(ValueError, match="expected one leaf_value, or one for each of"):
-        best_of(of_kuhn("mixture(a=random,b=uniform)"), 0.1, leaf_value=["exact"])
-    plain = best_of(of_kuhn("uniform"), 0.1)
+        best_of(mixed, 0.1, leaf_value=["exact"])
+    plain = best_of(on_kuhn("uniform"), 0.1)
     assert plain.tree.mixture is None
     with pytest.raises(ValueError, match="expected a tree whose opponent is a MixturePolicy"):
         value_against_components(plain)
 
 
-_MIXED = make_policy(kuhn_poker(), "mixture(a=uniform,b=cfr(iterations=3))")
-
-
-@pytest.mark.parametrize(
-    ("pre", "sigma", "penalties", "words"),
-    [
-        (uniform, _MIXED, 0.1, r"from_game\(\): expected sigma\[0\] to be no mixture .* memorizes"),
-        (uniform, (_MIXED, uniform), (0.1, math.inf), r"expected sigma\[0\] to be no mixture"),
-        (uniform, _MIXED, (0.1, math.inf), r"expected sigma\[0\] to be no mixture"),
-        (_MIXED, uniform, 0.1, r"expected sigma_pre\[0\] to be no mixture"),
-        (uniform, _MIXED, math.inf, "at most one player"),
-    ],
-)
-def test_who_memorizes_is_no_mixture(pre, sigma, penalties, words):
-    with pytest.raises(ValueError, match=words):
-        HistoryTree.from_game(kuhn_poker(), sigma_pre=pre, sigma=sigma, penalties=penalties)
-
-
-def test_who_memorizes_may_be_drawn_at_each_move():
-    mixed = make_policy(kuhn_poker(), "mixture(a=uniform,b=cfr(iterations=3),per=move)")
-    HistoryTree.from_game(kuhn_poker(), sigma_pre=mixed, sigma=mixed, penalties=0.1)
-
-
-@pytest.mark.parametrize("mixed", ["pre", "sigma"])
-def test_who_memorizes_in_a_search_is_no_mixture(mixed):
+def test_who_memorizes_is_drawn_at_each_move_or_no_mixture():
+    drawn = _of_kuhn("mixture(a=uniform,b=cfr(iterations=3),per=move)")
+    expand(kuhn_poker(), drawn, drawn, 0.1)
+    mixed, of_sigma = (
+        _of_kuhn("mixture(a=uniform,b=cfr(iterations=3))"),
+        r"expected sigma\[0\] to be no mixture",
+    )
+    for pre, sigma, penalties, words in (
+        (uniform, mixed, 0.1, rf"from_game\(\): {of_sigma} .* memorizes"),
+        (uniform, (mixed, uniform), (0.1, math.inf), of_sigma),
+        (uniform, mixed, (0.1, math.inf), of_sigma),
+        (mixed, uniform, 0.1, r"expected sigma_pre\[0\] to be no mixture"),
+        (uniform, mixed, math.inf, "at most one player"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            expand(kuhn_poker(), pre, sigma, penalties)
     board = pyspiel.load_game("tic_tac_toe")
-    given = {"pre": uniform, "sigma": uniform} | {mixed: make_policy(board, "mixture(a=uniform,b=random)")}
-    with pytest.raises(ValueError, match=r"best_first_precomputation\(\): expected sigma.*no mixture"):
-        best_first_precomputation(board, given["pre"], (given["sigma"], uniform), 0.1, 0, lambda state: 0.0)
+    mixed = make_policy(board, "mixture(a=uniform,b=random)")
+    for pre, sigma in ((mixed, uniform), (uniform, (mixed, uniform))):
+        with pytest.raises(ValueError, match=r"best_first_precomputation\(\): expected sigma.*no mixture"):
+            best_first_precomputation(board, pre, sigma, 0.1, 0, lambda state: 0.0)
