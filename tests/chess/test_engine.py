@@ -1,13 +1,17 @@
-"""The pool: the same answers from any number of engines, through any accident; or one error."""
+"""The pool: the same answers from any number of engines, through any accident; or one error.
+
+And what engines cannot do, which is reported at the start.
+"""
 
 import asyncio
-import contextlib
+import concurrent.futures
 import dataclasses
 import functools
 import gc
 import multiprocessing
 import os
 import queue
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,9 +28,17 @@ import pytest
 
 from precomp_games.chess.engines import pool as pool_module
 from precomp_games.chess.engines import uci as uci_module
-from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
+from precomp_games.chess.engines.pool import (
+    Demand,
+    EngineError,
+    EngineNotFoundError,
+    EnginePool,
+    engine_troubles,
+    find_engine,
+)
 from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
 from precomp_games.chess.engines.uci import BadOutput, EngineProcess, EngineThread, SearchReport
+from precomp_games.commands import main
 from tests.chess import fake_engine
 
 LIMIT, DEPTH = SearchLimit(nodes=1000), SearchLimit(depth=4)
@@ -138,34 +150,24 @@ def test_an_engine_is_found_where_it_is_named_or_else_installed(tmp_path, monkey
     assert find_engine(str(program)) == str(program)
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("engine --uci", ["engine", "--uci"]),
-        ("{here}/engine --uci", ["engine", "--uci"]),
-        ("'my engine (1)' --uci", ["my engine (1)", "--uci"]),
-        ("{here}/my\\ engine\\ (1) -q", ["my engine (1)", "-q"]),
-        ("engine 'a b' \"\"", ["engine", "a b", ""]),
-        ("{here}/my engine (1)", "my engine (1)"),  # taken as a whole, since it is there
-        ("'my engine (1)'", "my engine (1)"),
-        ("engine --uci=x", "engine --uci=x"),
-        *((text, None) for text in ("engine --plain", "my engine --uci", "engine 'a", "--uci", " ", "", ".")),
-    ],
-)
-def test_an_engine_may_have_arguments_as_in_a_shell(words, found, tmp_path, monkeypatch):
+def test_an_engine_may_have_arguments_as_in_a_shell(tmp_path, monkeypatch):
     for name in ("engine", "my engine (1)", "engine --uci=x", "engine --plain"):  # the last is no program
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o644 if name == "engine --plain" else 0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    given = words.format(here=tmp_path)
-    if found is None:
+    for words, program, *arguments in (
+        ("engine --uci", "engine", "--uci"),
+        (f"{tmp_path}/engine --uci", "engine", "--uci"),
+        (f"{tmp_path}/my\\ engine\\ (1) -q", "my engine (1)", "-q"),
+        ("engine 'a b' \"\"", "engine", "a b", ""),
+    ):
+        assert find_engine(words) == [str(tmp_path / program), *arguments]
+    for words in (f"{tmp_path}/my engine (1)", "'my engine (1)'", "engine --uci=x"):  # taken as a whole
+        assert find_engine(words) == str(tmp_path / words.strip("'"))
+    for words in ("engine --plain", "my engine --uci", "engine 'a", "--uci", " ", "", "."):
         with pytest.raises(EngineError, match=r"^find_engine\(\): expected path to be an engine's file"):
-            find_engine(given)
-    elif isinstance(found, str):
-        assert find_engine(given) == str(tmp_path / found)
-    else:
-        assert find_engine(given) == [str(tmp_path / found[0]), *found[1:]]
+            find_engine(words)
 
 
 @pytest.mark.parametrize(("workers", "multipv", "limit"), [(1, 1, LIMIT), (3, 2, LIMIT), (2, 2, DEPTH)])
@@ -174,13 +176,7 @@ def test_results_come_in_the_order_asked(workers, multipv, limit):
     seen = {}
     with EnginePool(FAKE, workers=workers) as pool:
         assert len(pids(pool)) == 1  # the others when there is work for them
-        thread = threading.get_ident()
-
-        def on_result(epd, result):
-            assert threading.get_ident() == thread
-            seen[epd] = result
-
-        results = pool.search(asked, limit, multipv, on_result)
+        results = pool.search(asked, limit, multipv, seen.__setitem__)
         assert len(pids(pool)) == workers
         assert pool.search([], limit, multipv) == []
         assert pool.search(asked[::-1], limit, multipv) == results[::-1]
@@ -276,18 +272,20 @@ def test_engines_that_cannot_start_are_refused(tmp_path):
     plain = tmp_path / "plain"
     plain.write_text("no program")
     plain.chmod(0o755)
-    cases: list[tuple[str | list[str], str]] = [
-        (str(tmp_path / "none"), "No such file"),
-        (str(plain), "Exec format error"),
-        (str(tmp_path), "Permission denied"),
-        ([*FAKE, "--fault=exit-at-start"], "exit code: 3.*cannot load the network.*3 times running"),
-        ([*FAKE, "--fault=no-uciok"], "no answer within 0.3 s, 2 times running"),
-        ([*FAKE, "--lacking=name"], "no 'id name'"),
-    ]
-    for command, what in cases:
-        started = time.monotonic()
+    for command, options, what in (
+        (str(tmp_path / "none"), {}, "No such file"),
+        (str(plain), {}, "Exec format error"),
+        (str(tmp_path), {}, "Permission denied"),
+        ([*FAKE, "--fault=exit-at-start"], {}, "exit code: 3.*cannot load the network.*3 times running"),
+        ([*FAKE, "--fault=no-uciok"], {}, "no answer within 0.3 s, 2 times running"),
+        ([*FAKE, "--lacking=name"], {}, "no 'id name'"),
+        (FAKE, {"Contempt": 3}, "no option 'Contempt' .it has: Hash, MultiPV"),
+        (FAKE, {"Hash": 128}, "expected value for option 'Hash' to be at most 64"),
+        (FAKE, {"Style": "Bold"}, "invalid value for combo option 'Style'"),
+    ):
+        started, seconds = time.monotonic(), 0.3 if "0.3 s" in what else 120
         with pytest.raises(EngineError, match=rf"^EnginePool\(\): expected .*{what}"):
-            EnginePool(command, startup_seconds=0.3 if "0.3 s" in what else 120, retries=2)
+            EnginePool(command, startup_seconds=seconds, retries=2, options=options)
         assert time.monotonic() - started < 60  # none that has ended is waited for
 
 
@@ -315,17 +313,10 @@ WILD = "Fake 1.0 [Hash=32, Own Book=true, Style=Wild]"
         ({"UCI_LimitStrength": True, "UCI_Elo": 1400}, "Fake 1.0 [UCI_Elo=1400, UCI_LimitStrength=true]"),
         ({"skill level": "0"}, "Fake 1.0 [Skill Level=0]"),
         ({"Skill Level": 20, "UCI_LimitStrength": False}, "Fake 1.0"),  # full strength is no option
-        ({"Contempt": 3}, "no option 'Contempt' .it has: Hash, MultiPV"),
-        ({"Hash": 128}, "expected value for option 'Hash' to be at most 64"),
-        ({"Style": "Bold"}, "invalid value for combo option 'Style'"),
     ],
 )
 def test_an_identity_has_the_options_that_are_not_usual(options, found):
     """Usual are one thread and 16 MB of hash, unless the engine has no such options, and its defaults."""
-    if not found.startswith("Fake"):
-        with pytest.raises(EngineError, match=found):
-            EnginePool(FAKE, workers=1, options=options)
-        return
     lacking = [] if found == WILD or "hash" in options else ["--lacking=Hash"]
     with EnginePool([*FAKE, *lacking], workers=1, options=options) as pool:
         assert pool.engine_id == found
@@ -387,48 +378,38 @@ def test_callbacks_may_fail_and_may_not_search(pool):
 
 
 def test_an_interrupt_hands_over_what_was_finished():
-    seen = {}
+    def interrupted(epds, on_result):
+        with pytest.raises(KeyboardInterrupt):
+            pool.search(epds, LIMIT, 2, on_result)
+        assert all(result == expected(epd, 2) for epd, result in seen.items())
+
+    def once(epd, result):
+        seen[epd] = result
+        if len(seen) == 1:
+            raise KeyboardInterrupt
+
     with EnginePool([*FAKE, "--fault=slow"], workers=2) as pool:
         pool.search(EPDS[:2], LIMIT, 2)
-        before = pids(pool)
+        before, seen = pids(pool), {}
         timer = threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            pool.search(EPDS * 5, LIMIT, 2, seen.__setitem__)
+        interrupted(EPDS * 5, seen.__setitem__)
         timer.join()
         assert 2 <= len(seen) <= 10
-        assert all(result == expected(epd, 2) for epd, result in seen.items())
         assert all(gone(pid) for pid in before)  # no search goes on unasked
-
-        def on_result(epd, result):
-            seen[epd] = result
-            if len(seen) == 1:
-                raise KeyboardInterrupt
-
         seen.clear()
-        with pytest.raises(KeyboardInterrupt):
-            pool.search(EPDS[:8], LIMIT, 2, on_result)
-        assert all(result == expected(epd, 2) for epd, result in seen.items())
+        interrupted(EPDS[:8], once)
 
 
 def test_a_pool_may_be_closed_during_a_search():
     pool = EnginePool([*FAKE, "--fault=hang"], workers=2)
-    errors = []
-
-    def work():
-        try:
-            pool.search(EPDS, LIMIT, 2)
-        except EngineError as err:
-            errors.append(err)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    while len(pids(pool)) < 2:
-        time.sleep(0.02)
-    before = pids(pool)
-    pool.close()
-    thread.join(timeout=10)
-    assert not thread.is_alive() and "got it closed meanwhile" in str(errors[0])
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        search = beside.submit(pool.search, EPDS, LIMIT, 2)
+        while len(pids(pool)) < 2:
+            time.sleep(0.02)
+        before = pids(pool)
+        pool.close()
+        assert "got it closed meanwhile" in str(search.exception(timeout=10))
     assert all(gone(pid) for pid in before)
     pool.close()
     with pytest.raises(EngineError, match="got a closed one"):
@@ -584,13 +565,11 @@ def test_what_is_not_read_may_be_anything():
         (DEPTH_1.replace("d2d4", "d2d5"), "illegal move"),
         (DEPTH_1.replace("nodes 20", "nodes 19"), "19 nodes reported of 20 asked"),
         (DEPTH_1.replace("nodes 20 ", ""), "lines without nodes"),
-        *(
-            (f"{name} {number}", f"{name.split()[-1]} '{number[:20]}'")
-            for name, number in (
-                *(("depth", "-1"), ("depth", "10001"), ("score cp", "-50001"), ("score cp", "50001")),
-                *(("score mate", 20 * "9"), ("multipv", "0"), ("nodes", str(2**63)), ("nodes", 5000 * "9")),
-            )
-        ),
+        *((f"depth {number}", f"depth '{number}'") for number in (-1, 10_001)),
+        *((f"score cp {number}", f"cp '{number}'") for number in (-50_001, 50_001)),
+        ("score mate " + 20 * "9", f"mate '{20 * '9'}'"),
+        ("multipv 0", "multipv '0'"),
+        *((f"nodes {number}", f"nodes '{number[:20]}'") for number in (str(2**63), 5000 * "9")),
     ],
     ids=lambda text: text[:40],
 )
@@ -623,6 +602,64 @@ def test_a_result_that_comes_as_a_wait_for_it_ends_is_delivered(pool):
 
     batch._queue = LateQueue()
     assert list(batch._results()) == [last]
+
+
+# What an engine cannot do.
+
+BY_NODES = Demand(SearchLimit(nodes=300), 2, "--analyst_movetime_ms=50", "--top_k=1 --menu=1")
+BY_BOTH = [BY_NODES, Demand(SearchLimit(depth=3), 1, "another depth", "")]
+ANSWERS = [dataclasses.replace(each, lines=0) for each in BY_BOTH]
+NO_OPTION = "has no option 'Contempt': leave out --engine_option=Contempt=9 (it has Hash, "
+NO_MULTIPV = "has no MultiPV, and 2 lines are asked for: --top_k=1 --menu=1"
+NO_SCORES = "gives no 1 exact line(s)"
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "demands", "message"),
+    [
+        ("", {"Hash": "32"}, BY_BOTH, []),  # it can do all of it
+        (
+            "--lacking=MultiPV --fault=no-nodes",
+            {"Contempt": "9", "hash": "8"},
+            BY_BOTH,
+            [NO_OPTION, NO_MULTIPV, "does not keep nodes=300, since it does not report nodes: --analyst_"],
+        ),
+        # A move alone suffices if no score is read, and is reported once if one is.
+        ("--fault=move-alone --lacking=MultiPV", {}, ANSWERS, []),
+        ("--fault=move-alone", {}, [*BY_BOTH, *ANSWERS], [NO_SCORES]),
+        # One that goes on, or hangs, is killed, and another process is asked for the next limit.
+        ("--fault=no-limit", {}, [BY_NODES], ["does not keep nodes=300, with "]),
+        ("--fault=no-nodes-no-end", {}, [BY_NODES], ["does not keep nodes=300, "]),
+        ("--fault=hang", {}, [BY_NODES], ["does not keep nodes=300, with no move in 0.5 s: --analyst_"]),
+        ("--fault=exit-at-start", {}, [BY_NODES], []),  # it fails when it is started for good
+    ],
+)
+def test_what_an_engine_cannot_do_is_an_error_at_once(words, options, demands, message, monkeypatch):
+    monkeypatch.setattr(uci_module, "COUNT_SECONDS", 0.1)
+    if words == "--fault=hang":
+        monkeypatch.setattr(pool_module, "_PATIENCE", 0.5)
+    found = engine_troubles([*FAKE, *words.split()], options, "engine_option", demands)
+    assert len(found) == len(message) and all(map(str.startswith, found, message))
+    assert message != [NO_SCORES] or "--opponent_plays=bestmove" in found[0]
+
+
+def test_a_command_lists_it_before_any_work(tmp_path, monkeypatch, capsys):
+    """Of an engine with arguments, for both sides; where its moves alone are read, they suffice."""
+    monkeypatch.chdir(tmp_path)
+    fake = shlex.join(FAKE)
+    other = f"{fake} --fault=move-alone --lacking=MultiPV"
+    words = ["precomp-games", "prepare", f"--engine={fake}", f"--opponent_engine={other}"]
+    words += ["--max_plies=4", "--evaluation=linear", "--analyst_nodes=20", "--match_games=2"]
+    assert main([*words, "--engine_option=Contempt=9"]) == 1
+    output, error = capsys.readouterr()
+    assert output.startswith(f"{fake} has no option 'Contempt'") and f"{other} has no MultiPV" in output
+    assert "and no score" in output and "--opponent_plays=bestmove" in output
+    assert "more stand above" in error and error.count("\n") == 1
+    assert not list((tmp_path / "output").glob("*.sqlite"))
+    for plays in ("bestmove", "game"):
+        assert main([*words, f"--opponent_plays={plays}"]) == 0
+        output = capsys.readouterr().out
+        assert "Stockfish" not in output and "Fake 1.0" in output
 
 
 # With a real Stockfish.
@@ -680,36 +717,12 @@ def test_stockfish_gives_the_lines_of_a_fixed_depth_and_plays_what_it_answers_ou
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.slow(
-    "deaths of a real engine; of others in test_a_fault_is_cured_by_another_process_or_ends_in_one_error"
-)
-def test_stockfish_may_be_killed_or_stopped(number):
-    results = undisturbed(60_000)
-    hit = []
-    with EnginePool(find_engine(), workers=2, timeout_seconds=2) as pool:
-        pool.search(EPDS[:2], LIMIT, 2)  # both are running
-
-        def on_result(epd, result):
-            if len(hit) < 3:
-                pid = pids(pool)[-1]
-                with contextlib.suppress(ProcessLookupError):  # killed just before
-                    os.kill(pid, number)  # in the middle of its next search
-                    hit.append(pid)
-
-        assert pool.search(EPDS, SearchLimit(nodes=60_000), 2, on_result) == results
-        after = pids(pool)
-    assert len(hit) == 3 and hit[0] not in after
-    assert all(gone(pid) for pid in {*hit, *after})
-
-
-@pytest.mark.engine
 def test_stockfish_searches_odd_positions():
     odd = [MATE_IN_1, ONE_MOVE, "8/8/8/8/8/5k2/8/4K3 w - -", "8/7k/5K2/8/8/8/8/6Q1 b - -"]
     with EnginePool(find_engine(), workers=2) as pool:
-        for limit in (*(SearchLimit(nodes=n) for n in (1, 10, 1000, 30_000)), SearchLimit(movetime_ms=20)):
+        for limit in (SearchLimit(nodes=1), SearchLimit(movetime_ms=20), SearchLimit(nodes=30_000)):
             results = pool.search(odd, limit, 2)
             assert [len(r.lines) for r in results] == [2, 1, 2, 2]
-            if limit.nodes == 30_000:  # mate in 1 reaches the greatest depth before that
-                assert results[0].lines[0] == Line("g6g7", None, 1) and results[0].nodes < 30_000
-                assert [(line.move, line.mate) for line in results[3].lines] == [("h7h8", -1), ("h7h6", -1)]
+    assert results[0].lines[0] == Line("g6g7", None, 1)  # which reaches the greatest depth before the limit
+    assert results[0].nodes < 30_000
+    assert [(line.move, line.mate) for line in results[3].lines] == [("h7h8", -1), ("h7h6", -1)]

@@ -13,7 +13,7 @@ from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.model.engine_policies import softmax
 from precomp_games.chess.model.estimation import Choice, fit_engines, fit_opponent, opponent_choices
 from precomp_games.chess.model.people import fit_distrust, read_person
-from tests.chess.test_preparation import SHALLOW
+from tests.chess.test_engine import LIMIT
 from tests.oracles.engines import HashEngine
 from tests.oracles.pgn import game
 
@@ -47,20 +47,6 @@ def log_likelihood(choices: list[Choice], r: float, lapse: Any) -> Any:
     return total
 
 
-@pytest.mark.parametrize(("r", "lapse"), [(25.0, 0.1), (5.0, 0.0)])
-@pytest.mark.slow("a frequency of many draws")
-def test_intervals_hold_as_often_as_they_say(r: float, lapse: float) -> None:
-    rng, runs = np.random.default_rng(7), 200
-    fits = [fit_opponent(simulated(rng, 150, r, lapse)) for _ in range(runs)]
-    held = sum(fit.interval[0] <= r <= fit.interval[1] for fit in fits)
-    # 190 on average with a standard deviation of 3.1; four of them either way.
-    assert 178 <= held <= 200
-    narrow = [fit_opponent(simulated(rng, 150, r, lapse), confidence=0.5).interval for _ in range(runs)]
-    assert 72 <= sum(low <= r <= high for low, high in narrow) <= 128  # 100 on average
-    assert np.median([fit.temperature_cp for fit in fits]) == pytest.approx(r, rel=0.1)
-    assert np.mean([fit.lapse for fit in fits]) == pytest.approx(lapse, abs=0.03)
-
-
 def test_the_fit_is_the_maximum() -> None:
     choices = simulated(np.random.default_rng(3), 400, 30.0, 0.05)
     choices.append(Choice((50,), 0, 1))  # carries no information
@@ -76,9 +62,10 @@ def test_the_fit_is_the_maximum() -> None:
     uniform = -sum(math.log(choice.legal) for choice in choices)
     assert fit.uniform_log_likelihood == pytest.approx(uniform) and uniform < fit.log_likelihood
     # At the interval's ends the best lapse leaves the likelihood lower by 1.92, half of 3.84.
-    for end in fit.interval:
-        best = log_likelihood(choices, end, np.linspace(0.0, 0.2, 2001)[1:]).max()
-        assert fit.log_likelihood - best == pytest.approx(1.9207, abs=2e-3)
+    for confidence, lower in ((0.95, 1.9207), (0.5, 0.2275)):
+        for end in fit_opponent(choices, confidence=confidence).interval:
+            best = log_likelihood(choices, end, np.linspace(0.0, 0.2, 2001)[1:]).max()
+            assert fit.log_likelihood - best == pytest.approx(lower, abs=2e-3)
 
 
 def test_counts_are_repetitions() -> None:
@@ -116,9 +103,9 @@ def test_players_at_the_ends_and_of_another_kind() -> None:
 def test_choices_are_what_the_engine_says() -> None:
     engine = HashEngine()
     epd = chess.Board().epd()
-    lines = engine.result(epd, SHALLOW, 30).lines
+    lines = engine.result(epd, LIMIT, 30).lines
     moves = {(epd, lines[1].move): 3, (epd, lines[-1].move): 1}
-    first, second = opponent_choices(engine, SHALLOW, 4, moves)
+    first, second = opponent_choices(engine, LIMIT, 4, moves)
     scores = tuple(line.cp for line in lines[:4])
     assert first == Choice(scores, 1, 20, 3) and second == Choice(scores, None, 20, 1)
     assert engine.asked == [(epd, "nodes=1000", 4)]  # once

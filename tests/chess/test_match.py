@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import (
@@ -25,8 +25,10 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.play.match import MatchGame, MatchResult, play_match, write_match_pgn
+from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
+from precomp_games.commands import main
 from precomp_games.policies.playouts import mean_interval
-from tests.chess.test_preparation import BLACK_FIRST
+from tests.chess.test_prepare import BLACK_FIRST
 from tests.oracles.chess_books import book_of, entry
 from tests.oracles.engines import HashEngine
 from tests.oracles.games import SEEDS, uniform
@@ -126,8 +128,6 @@ def test_the_mean_of_many_games_is_the_expected_score(side, known):
     found = play_match(book, few, few, 300, max_plies=4)
     assert found.score == pytest.approx(expected, abs=4 * found.standard_error)
     assert 0.0 < found.standard_error < 0.025
-    exits = book_exits(book, few, lambda state: 0.0, max_plies=4)
-    assert math.fsum(each.reach for each in exits) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("player", "menu"), [(0, 1), (1, 0)])
@@ -147,13 +147,10 @@ def test_exits_promise_what_the_preparation_does_and_games_leave_there(player, m
         assert game.left == next((ply for ply in own_plies if game.moves[:ply] not in histories), None)
     rows = found.exit_scores(exits)
     assert len(rows) == len(exits) and sum(row.games for row in rows) == games
-    common = [row for row in rows if games * row.exit.reach >= 5]
-    counts = [row.games for row in common]
-    odds = [row.exit.reach for row in common]
-    if sum(odds) < 1.0 - 1e-9:
-        counts.append(games - sum(counts))
-        odds.append(1.0 - sum(odds))
-    assert stats.chisquare(counts, games * np.array(odds) / math.fsum(odds)).pvalue > 1e-3
+    common = [(row.games, games * row.exit.reach) for row in rows if games * row.exit.reach >= 5]
+    rare = games - np.sum(common, axis=0)
+    counts, expected = zip(*common, *([rare] if rare[1] > 1e-9 else []), strict=True)
+    assert stats.chisquare(counts, expected).pvalue > 1e-3
     weighted = math.fsum(row.games * row.score for row in rows if row.games)
     assert weighted / games == pytest.approx(found.score)
     for row in rows:
@@ -282,11 +279,15 @@ def test_intervals_hold_by_enumeration():
     counts = np.array([(won, drawn, 60 - won - drawn) for won in range(61) for drawn in range(61 - won)])
     ends = np.array([mean_interval(np.repeat([1.0, 0.5, 0.0], row), 0.0, 1.0) for row in counts])
     assert ((ends[:, 0] >= 0.0) & (ends[:, 0] < ends[:, 1]) & (ends[:, 1] <= 1.0)).all()
+    elos = np.array([MatchStatistics(*row).elo_interval for row in counts.tolist()])
     for truth in (0.5, 0.7, 0.9, 0.95, 0.97, 0.985, 0.99, 0.998):
         held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+        by_elo = (elos[:, 0] <= elo_of(truth)) & (elo_of(truth) <= elos[:, 1])
         for by_draws in (0.0, 0.3, 0.7):
             drawn, lost = 2.0 * (1.0 - truth) * by_draws, (1.0 - truth) * (1.0 - by_draws)
-            assert stats.multinomial.pmf(counts, 60, [1.0 - drawn - lost, drawn, lost])[held].sum() >= 0.94
+            odds = stats.multinomial.pmf(counts, 60, [1.0 - drawn - lost, drawn, lost])
+            assert odds[held].sum() >= 0.94
+            assert truth > 0.99 or by_draws == 0.0 or 0.93 < odds[by_elo].sum() < 0.99
 
 
 def test_standard_errors_are_those_of_a_mean():
@@ -310,9 +311,6 @@ def test_games_are_written_as_pgn(tmp_path):
         comments = [node.ply() for node in [read, *read.mainline()] if node.comment == "out of book"]
         left = game.left
         assert comments == ([] if left in (None, len(game.moves)) else [left])
-    again = tmp_path / "again.pgn"
-    write_match_pgn(found, again, {"Black": 'A "book"', "White": "Engine"})
-    assert again.read_bytes() == path.read_bytes()
     write_match_pgn(play_match(no_book(BLACK_FIRST), uniform, uniform, 2, max_plies=5), path)
     assert [read.headers["FEN"] for read in games_of(path)] == [BLACK_FIRST] * 2
 
@@ -369,3 +367,122 @@ def test_controls_have_the_most_reached_lines(player, menu):
         book = control_book(settings, policies, positions=count, moves=moves)
         assert [p.reach for p in book.positions] == pytest.approx(learned(known, count, moves))
         assert all(p.reach == pytest.approx(known[p.history]) for p in book.positions)
+
+
+COUNTS = st.integers(0, 60) | st.integers(0, 3)
+MATCHES = st.tuples(COUNTS, COUNTS, COUNTS).filter(any).map(lambda counts: MatchStatistics(*counts))
+ELOS = st.just(0.0) | st.floats(-250.0, 250.0)
+
+
+def elo_of(score):
+    return -400.0 * math.log10(1.0 / score - 1.0)
+
+
+def score_of(elo):
+    return 1.0 / (1.0 + 10.0 ** (-elo / 400.0))
+
+
+# -- statistics: known values --------------------------------------------------------------------------------
+
+
+def test_differences_errors_and_likelihood_ratios_are_those_that_were_published():
+    for wins, draws, losses, elo, error in (
+        # What cutechess-cli printed: logs of OopsMate, archive/data/results/v16_lazysmp.md.
+        (99, 104, 97, 2.3, 31.8),
+        (45, 18, 37, 27.9, 62.4),
+        # Wordfish, ijccrl.com, August 2025.
+        (1571, 1981, 1448, 8.5, 7.5),
+        (3225, 3707, 3068, 5.5, 5.4),
+    ):
+        found = MatchStatistics(wins, draws, losses)
+        low, high = found.elo_interval
+        assert found.elo == pytest.approx(elo, abs=0.06)
+        # There, half the distance of what the ends of the score's interval become.
+        assert (high - low) / 2 == pytest.approx(error, rel=0.01, abs=0.06)
+    # fastchess, app/tests/sprt_test.cpp.
+    assert MatchStatistics(21404, 40708, 21184).llr(0.5, 2.5) == pytest.approx(-1.57, abs=0.0051)
+    assert MatchStatistics(57433, 106593, 57030).llr(0.0, 2.0) == pytest.approx(-2.59, abs=0.0051)
+
+
+# -- statistics: formulas, and brute force -------------------------------------------------------------------
+
+
+@examples(400)
+@given(MATCHES)
+def test_formulas_written_out(found):
+    shares, results = np.array((found.losses, found.draws, found.wins)) / found.games, np.array((0, 0.5, 1))
+    score, (low, high) = float(shares @ results), found.elo_interval
+    assert found.score == pytest.approx(score)
+    if shares.max() == 1.0:
+        assert low <= found.elo <= high and low < high
+        assert math.isinf(found.elo) == (score in (0.0, 1.0))
+        return
+    error = math.sqrt((float(shares @ results**2) - score**2) / found.games)
+    half = stats.norm.ppf(0.975) * error * (elo_of(score + 1e-6) - elo_of(score - 1e-6)) / 2e-6
+    assert found.elo == pytest.approx(elo_of(score))
+    assert (low, high) == pytest.approx((elo_of(score) - half, elo_of(score) + half), rel=1e-4, abs=1e-6)
+
+
+def likelihood(found, elo):
+    """Return the greatest logarithm under the hypothesis: its score leaves the share of draws free."""
+    score, counts = score_of(elo), np.array((found.losses, found.draws, found.wins))
+    most = 2.0 * min(score, 1.0 - score)
+
+    def less(drawn):
+        odds = np.array((1.0 - score - drawn / 2, drawn, score - drawn / 2))
+        return -float(counts @ np.log(np.maximum(odds, 1e-300)))
+
+    best = optimize.minimize_scalar(less, bounds=(0.0, most), method="bounded", options={"xatol": 1e-12})
+    return -min(best.fun, less(0.0), less(most))
+
+
+@examples(400)
+@given(MATCHES, ELOS, ELOS)
+def test_likelihood_ratios_by_brute_force_and_from_their_view(found, elo0, elo1):
+    """Also of results that were never seen: if all games are lost, the likeliest wins are the fewest."""
+    expected = likelihood(found, elo1) - likelihood(found, elo0)
+    assert found.llr(elo0, elo1) == pytest.approx(expected, abs=1e-5)
+    other = MatchStatistics(found.losses, found.draws, found.wins)
+    assert other.llr(-elo0, -elo1) == pytest.approx(found.llr(elo0, elo1), abs=1e-9)
+    assert other.llr(-elo1, -elo0) == pytest.approx(-expected, abs=1e-5)
+    assert other.elo == pytest.approx(-found.elo)
+    assert other.elo_interval == pytest.approx((-found.elo_interval[1], -found.elo_interval[0]))
+
+
+def test_a_match_is_counted_and_has_a_line():
+    scores = [1, 0.5, 0, 1, 0.5, 0.5, 1, 1, 0, 0.5]
+    assert MatchStatistics.of_scores(scores) == MatchStatistics(4, 4, 2)
+    assert MatchStatistics.of_scores(np.array(scores)).score == 0.6
+    assert str(MatchStatistics(0, 10, 0)).startswith("+0 (95 %: -")
+    won = str(MatchStatistics(9, 0, 0))
+    assert won.startswith("+inf (95 %: +") and "to +inf), 9 won" in won
+    with pytest.raises(ValueError, match="expected at least one game, got none"):
+        MatchStatistics(0, 0, 0)
+
+
+@examples(80)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 0.25, 0.4]), st.floats(5.0, 100.0))
+def test_a_test_ends_with_the_game_that_reaches_a_bound(seed, won, elo1):
+    scores = np.random.default_rng(seed).choice([0.0, 0.5, 1.0], 400, p=[0.5 - won, 0.5, won])
+    found = sprt(scores, 0.0, elo1)
+    at = found.games
+    whole = MatchStatistics.of_scores(scores[:at]).llr(0.0, elo1)
+    before = MatchStatistics.of_scores(scores[: at - 1]).llr(0.0, elo1)
+    assert found.llr == pytest.approx(whole) and abs(before) < math.log(19.0)
+    assert at == 400 or abs(whole) >= math.log(19.0)
+    reached = "H0 accepted" if whole < 0.0 else "H1 accepted"
+    assert found.verdict == ("goes on" if abs(whole) < math.log(19.0) else reached)
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [
+        ("0,5,normalized", "--sprt: expected two Elo differences, such as 0,5, got '0,5,normalized'"),
+        ("0,x", "--sprt: expected two Elo differences"),
+        ("5,0", "--sprt: expected elo1 to be greater than elo0, 5, got 0"),
+        ("0,nan", "--sprt: expected elo1 to be"),
+    ],
+)
+def test_wrong_tests_are_refused_before_any_work(flag, expected, tmp_path, capsys):
+    assert main(["precomp-games", "match", f"--sprt={flag}", f"--output_dir={tmp_path}/out"]) == 1
+    assert expected in capsys.readouterr().err and not (tmp_path / "out").exists()

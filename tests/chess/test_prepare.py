@@ -1,18 +1,22 @@
-"""Preparations as one type: what is written is read again, and each way to prepare is its solver's."""
+"""Preparations: trees and books of engines that are hash functions; each way to prepare is its solver's."""
 
 import dataclasses
 import importlib
+import itertools
 import json
 import math
-import sys
+import random
 import types
 from typing import Any
 
 import chess
+import numpy as np
 import pytest
+from hypothesis import given
 from scipy import stats
 
 from precomp_games import algorithms
+from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import (
     Book,
     ChessGame,
@@ -23,17 +27,29 @@ from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
     StoredEngine,
+    action_of,
+    board_key,
+    move_of,
     preparation_book,
     preparation_tree,
     prepare,
+    write_pgn,
 )
+from precomp_games.chess.data.book import points
 from precomp_games.chess.data.move_counts import CountsPolicy
+from precomp_games.chess.model.engine_policies import softmax
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
 from precomp_games.chess.plan.controls import neighbors, play_neighbors
-from precomp_games.chess.plan.preparation import AtWorst
+from precomp_games.chess.plan.preparation import AtWorst, best_parts
 from precomp_games.chess.plan.prepare import distrusted_shares
-from tests.chess import fake_engine
-from tests.oracles.engines import AnsweringEngine
+from precomp_games.chess.plan.trees import equilibrium_tree, kept_entries
+from precomp_games.chess.study.words import OpponentWords
+from tests.chess.test_engine import FAKE
+from tests.oracles.chess_books import book_of, random_books
+from tests.oracles.engines import AnsweringEngine, HashEngine
+from tests.oracles.games import SEEDS
+from tests.properties import examples
 
 SETTINGS = PreparationSettings(
     penalty=0.002,
@@ -42,8 +58,232 @@ SETTINGS = PreparationSettings(
     analyst_limit=SearchLimit(nodes=40),
     opponent_limit=SearchLimit(nodes=20),
 )
+BLACK_FIRST = "4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1"
+WIDE = dataclasses.replace(SETTINGS, max_plies=7)
+
+
+# -- trees and books -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("fen", ["", BLACK_FIRST])
+def test_a_preparation_is_algorithm_1(player, fen):
+    """Against a recursion over boards that shares nothing with the tree."""
+    engine, settings = HashEngine(spread=400.0), dataclasses.replace(WIDE, player=player, fen=fen)
+    deep, shallow = settings.analyst_limit, settings.opponent_limit
+    tree = preparation_tree(settings, engine)
+    best = best_precomputation(tree, player)
+    side = chess.WHITE if player == 0 else chess.BLACK
+
+    def odds(board, limit, r):
+        lines = engine.result(board.epd(), limit, 2).lines
+        return zip([line.move for line in lines], softmax([line.cp for line in lines], r), strict=True)
+
+    def worth(board, ply, reach):
+        """Return (value, histories memorized) from here on, weighted with the reach."""
+        if board.is_checkmate():
+            return reach * float(board.turn != side), 0
+        if ply == 7 or board.is_stalemate() or board.is_insufficient_material():
+            return reach * 0.5, 0
+        ours = board.turn == side
+        limit, r = (deep, 1e-6) if ours else (shallow, 80.0)
+        total, size, stop = 0.0, 0, 0.0
+        if ours:
+            stop = reach * (0.5 + engine.result(board.epd(), deep, 2).lines[0].cp / 800)
+            if reach < settings.penalty:
+                return stop, 0
+        for move, p in odds(board, limit, r):
+            if p > 1e-9:
+                board.push_uci(move)
+                value, count = worth(board, ply + 1, reach * p)
+                board.pop()
+                total, size = total + value, size + count
+        if ours and total - settings.penalty <= stop:
+            return stop, 0
+        return (total - settings.penalty, size + 1) if ours else (total, size)
+
+    board = chess.Board(fen) if fen else chess.Board()
+    value, size = worth(board, 0, 1.0)
+    assert best.value == pytest.approx(value, abs=1e-12)
+    assert best.size == size > 0
+    # Our own shallow play is not asked; the analyst serves policy and evaluation.
+    for epd, limit, _ in engine.asked:
+        assert (chess.Board(epd + " 0 1").turn == side) == (limit == str(deep))
+
+    book = preparation_book(tree, player, best.states())
+    assert book.side == side and len(book) == best.size and book.distinct_positions == best.num_positions
+    assert [position.worth for position in book.positions] == [s.net_gain for s in best.states()]
+    assert all(position.worth >= 0.0 for position in book.positions)  # no move reads like a blunder
+    for position, board in zip(book.positions, book.boards, strict=True):
+        lines = engine.result(board.epd(), deep, 2).lines
+        assert position.moves[0].move.uci() in {line.move for line in lines if line.cp == lines[0].cp}
+
+
+def test_a_preparation_against_what_is_played():
+    """The tree has the opponent's edges as its policy has them, and asks as ever for our side."""
+    settings = dataclasses.replace(WIDE, player=1, opponent_plays="bestmove", opponent_samples=30)
+    analyst, opponent = HashEngine(spread=400.0), AnsweringEngine()
+    opponent.engine_id = "Stockfish 15.1 [Skill Level=5]"
+    best = best_precomputation(preparation_tree(settings, analyst, opponent), 1)
+    assert {limit for _, limit, _ in analyst.asked} == {"nodes=40"}
+    assert {asked[1:] for asked in opponent.asked} == {("nodes=20", 1, 30)}
+    assert sorted(s.reach for s in best.states() if len(s.actions) == 1) == pytest.approx([0.25, 0.75])
+    assert OpponentWords(settings, "").play == "the move it answers"
+    with pytest.raises(ValueError, match=r"preparation_tree\(\): expected options of opponent"):
+        preparation_tree(dataclasses.replace(settings, opponent_plays="softmax"), analyst, opponent)
+
+
+def test_several_opponents_are_a_mixture_that_shares_its_searches():
+    engine, several = HashEngine(spread=400.0), {"opponent_temperature_cp": [20, 80.0]}
+    settings = dataclasses.replace(WIDE, **several, opponent_weights=[1, 3])
+    assert settings.opponent_temperature_cp == (20.0, 80.0)
+    assert OpponentWords(settings, "").play == "r = 20, 80 cp, drawn as 1, 3"
+    limits = {"analyst_limit": settings.analyst_limit, "opponent_limit": settings.opponent_limit}
+    assert PreparationSettings(**json.loads(json.dumps(settings.as_dict())) | limits) == settings
+    best = best_precomputation(preparation_tree(settings, engine), 0)
+    assert algorithms.value_against_components(best) @ [0.25, 0.75] == pytest.approx(best.utility, abs=1e-12)
+    mixture, state = preparation_policies(settings, engine).sigma[1], settings.game().new_initial_state()
+    state.apply_action(state.legal_actions()[0])
+    lines = engine.result(state.epd, settings.opponent_limit, 2).lines
+    odds = [softmax([line.cp for line in lines], r)[0] for r in (20.0, 80.0)]
+    both, likelier = 0.25 * odds[0] + 0.75 * odds[1], action_of(chess.Move.from_uci(lines[0].move))
+    assert mixture.action_probabilities(state)[likelier] == pytest.approx(both)
+    state.apply_action(likelier)
+    assert mixture.posterior(state, 1)[0] == pytest.approx(0.25 * odds[0] / both)
+    for wrong, words in (({"opponent_weights": (1,)}, "2 numbers"), ({"opponent_plays": "bestmove"}, "one")):
+        with pytest.raises(ValueError, match=rf"PreparationSettings\(\): expected .*{words}"):
+            PreparationSettings(**several, **wrong)
+
+
+def test_a_tree_takes_policies_that_are_there_and_no_named_opponent_where_both_prepare():
+    engine = HashEngine()
+    tree = preparation_tree(SETTINGS, engine, policies=preparation_policies(SETTINGS, engine))
+    assert tree.fingerprint == preparation_tree(SETTINGS, engine).fingerprint
+    with pytest.raises(ValueError, match="without an opponent of its own"):
+        equilibrium_tree(dataclasses.replace(SETTINGS, opponent="uci(r=5)"), engine)
+
+
+def test_the_pgn_says_what_forgetting_costs(tmp_path):
+    """Knowing the first move alone may lose, where all its worth lies in what follows."""
+    best = best_precomputation(preparation_tree(WIDE, HashEngine(spread=400.0)), 0)
+    states = list(best.states())
+    assert min(state.gain for state in states) < 0.0
+    write_pgn(preparation_book(best.tree, 0, states), tmp_path / "book.pgn")
+    text = " ".join((tmp_path / "book.pgn").read_text().split())
+    worth = best.value - best.unprepared  # of all there is
+    assert f"{{ in 100% of games, forgetting it costs {points(worth)} points in 100 games" in text
+    assert "gain" not in text and " -" not in text
+
+
+# -- moves that stay -----------------------------------------------------------------------------------------
+
+
+def keep_of(san, *before):
+    """Return a move to keep, by its position."""
+    board = chess.Board()
+    for move in before:
+        board.push(move)
+    return {board.epd(): board.parse_san(san)}
+
+
+@pytest.mark.parametrize("menu", [0, 1, 3])
+@pytest.mark.parametrize("player", [0, 1])
+def test_what_is_kept_is_played_and_costs_nothing(player, menu):
+    settings = dataclasses.replace(WIDE, player=player, menu=menu)
+    tree = preparation_tree(dataclasses.replace(settings, penalty=1e-4), HashEngine())  # without a book
+    if player == 0:  # a rare first move, and a rare reply to a likely answer
+        keep = keep_of("a3") | keep_of("h4", chess.Move.from_uci("a2a3"), chess.Move.from_uci("g8h6"))
+    else:
+        replies = sorted(tree.children(0), key=lambda h: -tree.sigma[h])[:2]
+        first, second = (move_of(int(tree.action[h])) for h in replies)
+        keep = keep_of("h5", first) | keep_of("h5", second)
+    assert preparation_tree(settings, HashEngine(), keep={}).same_as(preparation_tree(settings, HashEngine()))
+    tree = preparation_tree(settings, HashEngine(), keep=keep)
+    tree.check()
+    known = kept_entries(tree, player)
+    assert len(known)
+    for entry in known.tolist():
+        state = tree.state(int(tree.infoset_history[tree.entry_infoset[entry]]))
+        assert {move_of(a) for a in tree.memorized_row(entry)} == {keep[board_key(state)]}
+    best = best_precomputation(tree, player, keep=known)
+    book = preparation_book(tree, player, best.states())
+    played = [(b.epd(), p.moves[0].move) for b, p in zip(book.boards, book.positions, strict=True)]
+    assert any(epd in keep for epd, _ in played)
+    assert all(keep.get(epd, move) == move for epd, move in played)
+    assert best.paid == sum(epd not in keep for epd, _ in played)
+    assert best.value == pytest.approx(best.utility - settings.penalty * best.paid, abs=1e-12)
+    if menu < 3:  # the whole tree gives the same
+        whole = preparation_tree(settings, HashEngine(), keep=keep, truncate="reach")
+        same = best_precomputation(whole, player, keep=kept_entries(whole, player))
+        assert same.value == pytest.approx(best.value, abs=1e-12)
+
+
+def test_positions_share_their_price():
+    settings = dataclasses.replace(WIDE, menu=1, price="positions", opponent_temperature_cp=200.0)
+    tree = preparation_tree(settings, HashEngine())
+    assert tree.cut_for == "positions" and not tree.has_menus
+    epds = {int(tree.position[h]): tree.state(h).epd for h in range(tree.num_histories)}
+    assert len(set(epds.values())) == len(epds)
+    best = best_precomputation(tree, 0, price="positions")
+    uncut = preparation_tree(settings, HashEngine(), truncate="reach")
+    assert best_precomputation(uncut, 0, price="positions").value == pytest.approx(best.value, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("keep", "words"),
+    [
+        ({chess.Board().epd(): "e2e4"}, "a legal move"),
+        (keep_of("e5", chess.Move.from_uci("e2e4")), "positions of White's"),
+        ({"nonsense": chess.Move.from_uci("e2e4")}, "positions of White's"),
+        ({7: chess.Move.from_uci("e2e4")}, "positions of White's"),
+    ],
+)
+def test_books_that_cannot_be_kept_are_refused(keep, words):
+    with pytest.raises(ValueError, match=rf"^preparation_tree\(\): expected keep to have {words}"):
+        preparation_tree(SETTINGS, HashEngine(), keep=keep)
+
+
+# -- the best parts of books, against all parts of small ones ------------------------------------------------
+
+
+def closed_parts(book):
+    """Return all parts that have the nearest memorized position before each of their positions."""
+    histories = [each.history for each in book.positions]
+    parents = []
+    for own in histories:
+        before = [k for k, other in enumerate(histories) if other == own[: len(other)] and other != own]
+        parents.append(max(before, key=lambda k: len(histories[k]), default=None))
+    parts = itertools.product([False, True], repeat=len(book))
+    pairs = [(k, parent) for k, parent in enumerate(parents) if parent is not None]
+    return [part for part in parts if all(part[parent] or not part[k] for k, parent in pairs)]
+
+
+@examples(80)
+@given(random_books(9), SEEDS)
+def test_no_part_within_the_budget_is_worth_more(book, seed):
+    rng = random.Random(seed)
+    gains = np.array([rng.choice([-0.2, 0.0, 0.1, rng.uniform(-0.3, 1.0)]) for _ in book.positions])
+    allowed = closed_parts(book)
+    parts = best_parts(book, gains)
+    assert parts.shape == (len(book) + 1, len(book)) and parts[-1].all()
+    for budget, part in enumerate(parts[:-1]):
+        assert tuple(part) in allowed and part.sum() <= budget
+        best = max((gains @ each, -sum(each)) for each in allowed if sum(each) <= budget)
+        assert gains @ part == pytest.approx(best[0], abs=1e-12)
+        # Of equally good parts the smallest.
+        assert all(sum(each) >= part.sum() or gains @ each < gains @ part - 1e-12 for each in allowed)
+
+
+def test_a_book_that_is_not_closed_and_one_that_is_empty():
+    book = book_of("e2e4 e7e5 | g1f3", "d2d4 d7d5 | c2c4")
+    assert best_parts(book, [0.1, 0.2]).tolist() == [[False, False], [False, True], [True, True]]
+    assert best_parts(Book(chess.Board(), chess.WHITE, []), []).shape == (1, 0)
+
+
+# -- prepare -------------------------------------------------------------------------------------------------
+
 _BY_POSITION = dataclasses.replace(SETTINGS, menu=3, price="positions", max_plies=7)
-_CHECKED: dict[str, Any] = {"check_limit": SearchLimit(nodes=9)}
+_CHECKED = {"check_limit": SearchLimit(nodes=9)}
 _SEARCH = {"max_evaluations": 60, "budget": 6}
 _ENDGAME = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # of short games
 _PLAYED = dataclasses.replace(SETTINGS, evaluation="calibrated", menu=2, max_plies=4, fen=_ENDGAME)
@@ -123,7 +363,6 @@ def test_what_is_written_is_read_again(settings, how, player, engines, tmp_path)
         assert getattr(read, name) == getattr(made, name), name
     assert read.book.positions == made.book.positions
     assert (tuple(read.exits), tuple(read.gains)) == (tuple(made.exits), tuple(made.gains))
-    assert read.stops == made.stops and read.learned == made.learned
 
 
 def test_what_games_put_no_higher_than_no_book_is_no_advice(engines, monkeypatch):
@@ -305,8 +544,7 @@ def test_games_of_a_person_are_written_once_and_read_again(plain, tmp_path):
 # Costs seconds: a preparation with an engine.
 def test_searches_of_real_engines_are_counted(tmp_path):
     small = dataclasses.replace(SETTINGS, max_plies=3)
-    command = [sys.executable, fake_engine.__file__]
-    with EvaluationStore(":memory:") as store, EnginePool(command, workers=1) as pool:
+    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1) as pool:
         engine = StoredEngine(store, pool)
         engines = Engines(engine, engine)
         record = engines.start_record()

@@ -34,7 +34,7 @@ from precomp_games.chess.model.engine_policies import EngineMenu, LinearUtility,
 from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.plan.trees import certified_book, equilibrium_tree
 from precomp_games.chess.play.match import play_match
-from tests.chess.test_preparation import BLACK_FIRST
+from tests.chess.test_prepare import BLACK_FIRST
 from tests.oracles.engines import DistinctEngine, HashEngine, TyingEngine
 from tests.oracles.pgn import read_moves
 
