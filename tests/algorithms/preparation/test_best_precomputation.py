@@ -1,4 +1,7 @@
-"""Every solver of one player's preparation against all sets, played out on OpenSpiel's states."""
+"""One player's best preparation: Algorithm 1, frontiers, budgets, weights, what is known, and plans.
+
+Oracles are all sets with all choices, played out on OpenSpiel's states, and recursions over states.
+"""
 
 import dataclasses
 import math
@@ -9,24 +12,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.synthetic_trees import synthetic_tree
 from precomp_games import HistoryTree, Menu, RolloutValues
 from precomp_games.algorithms import (
     MetaStrategy,
     best_first_precomputation,
+    best_of_frontier,
     best_precomputation,
     memory_frontier,
     meta_equilibrium,
+    precomputation_plan,
     robust_precomputation,
 )
 from precomp_games.algorithms.preparation.decisions import Decisions
+from precomp_games.algorithms.preparation.frontier import best_within_budget, frontier_of
+from precomp_games.tree.facts import Forest
 from tests.oracles import books
-from tests.oracles.games import policy_pairs, random_efg, random_tree, sides, uniform
-from tests.oracles.meta_games import menu_tree
+from tests.oracles.games import SEEDS, expand, policy_pairs, random_efg, random_policy, random_tree, uniform
 from tests.oracles.preparation import (
     NEAR,
     check_budgets,
     check_frontier,
     check_result,
+    evaluation,
+    named,
     one_sided,
     preparations,
     scored,
@@ -85,9 +94,7 @@ def test_frontiers_and_budgets_and_what_other_solvers_find(setting, penalty):
     others = [best_precomputation(priced, player, price=alone)]
     within = [best_precomputation(tree, player, budget=2, price=alone)]
     if own.max(initial=0) <= 1:
-        assert memory_frontier(tree, player, price=alone).at(penalty).value == pytest.approx(
-            found.value(penalty), abs=NEAR
-        )
+        others.append(memory_frontier(tree, player, price=alone).at(penalty))
     if is_perfect(setting.game):
         others.append(robust_precomputation(priced, player, 0.0))
         within.append(robust_precomputation(priced, player, 0.0, budget=2))
@@ -124,6 +131,47 @@ def test_against_a_strategy_of_the_opponent(setting, equilibrium):
     check_budgets(frontier, found, opponent=rival)
 
 
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "connect_four(rows=3,columns=3,x_in_row=3)"])
+def test_with_all_actions_it_is_openspiels_best_response(name, player):
+    game = pyspiel.load_game(name)
+    key = None if "poker" in name else str
+    tree = one_sided(game, player, Menu.of_actions(), uniform, position_key=key)
+    opponent = pyspiel.UniformRandomPolicy(game)  # which the response does not keep alive
+    response = pyspiel.TabularBestResponse(game, player, opponent)
+    expected = response.value_from_state(game.new_initial_state())
+    assert best_precomputation(tree, player).value == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("action", "members"), [(0, []), (2, [0])])
+def test_of_ties_stopping_comes_first_and_then_the_first_entry(action, members):
+    game = efg(
+        'p "" 1 1 "" { "l" "r" "s" } 0', *(f't "" {k} "" {{ {u} -{u} }}' for k, u in enumerate((1, 1, 0), 1))
+    )
+    tree = one_sided(game, 0, Menu.of_actions(), lambda state: {action: 1.0}, truncate="none")
+    assert np.flatnonzero(Decisions.against(tree, 0).best(0.0).memorize).tolist() == members
+
+
+def test_a_loaded_tree_needs_sigma_only_off_the_book(tmp_path):
+    game, (pre, sigma) = random_tree(3, depth=6), policy_pairs(3, "partial")
+    one_sided(game, 0, pre, sigma, 0.001).save(tmp_path / "tree.npz")
+    tree = HistoryTree.load(tmp_path / "tree.npz")
+    best = best_precomputation(tree, 0)
+    book = [state.history for state in best.states()]
+    on_book, off_book = (
+        tree.state(next(h for h in np.flatnonzero(tree.player == 0) if (h in book) == on))
+        for on in (True, False)
+    )
+    row = dict.fromkeys(on_book.legal_actions(), 0.0) | pre[0](on_book)
+    assert best.policy().action_probabilities(on_book) == pytest.approx(row)
+    with pytest.raises(ValueError, match=r"give policy\(sigma=...\)"):
+        best.policy().action_probabilities(off_book)
+    assert best.policy(sigma).action_probabilities(off_book) == sigma[0](off_book)
+
+
+# -- trees that are cut --------------------------------------------------------------------------------
+
+
 @examples(120)
 @given(preparations("perfect", depth=5, fewest=0), st.sampled_from((0.02, 0.05, 0.2)), st.booleans())
 def test_trees_that_are_cut_by_evaluations_lose_nothing(setting, penalty, weighted):
@@ -141,6 +189,76 @@ def test_trees_that_are_cut_by_evaluations_lose_nothing(setting, penalty, weight
     assert trees[2].num_histories <= trees[1].num_histories <= trees[0].num_histories
 
 
+def _most(state, player, menu, rival, evaluate, budget):
+    """float[budget + 1]: the most utility of at most so many entries, by recursion over states."""
+
+    def joined(edges):
+        total = np.zeros(budget + 1)
+        for action, p in edges.items():
+            below = p * _most(state.child(action), player, menu, rival, evaluate, budget)
+            total = np.array([(total[: k + 1] + below[k::-1]).max() for k in range(budget + 1)])
+        return total
+
+    if state.is_terminal():
+        return np.full(budget + 1, state.returns()[player])
+    if state.is_chance_node():
+        return joined(dict(state.chance_outcomes()))
+    if state.current_player() != player:
+        return joined(rival(state))
+    white = evaluate(state)
+    found = np.full(budget + 1, white if player == 0 else 1.0 - white)
+    for entry in books.entries(menu, state) if budget else []:
+        found[1:] = np.maximum(found[1:], joined(entry)[:-1])
+    return found
+
+
+@examples(240)
+@given(
+    preparations("perfect", depth=5, fewest=0),
+    st.sampled_from((0.03, 0.2, 0.5)),
+    st.sampled_from(("values", "reach")),
+    st.sampled_from(("evaluate", "backup")),
+    st.booleans(),
+)
+def test_the_truncation_loss_bounds_the_whole_game(setting, penalty, truncate, stop_value, exact):
+    """best with a budget on the tree <= of the whole game <= on the tree + truncation_loss.
+
+    The best set at the tree's penalty or a larger one is also that of the whole game.
+    """
+    player, root = setting.player, setting.game.new_initial_state()
+    evaluate = setting.play if exact or stop_value == "backup" else evaluation(setting.seed)
+    most = _most(root, player, setting.pre[player], setting.sigma[1 - player], evaluate, 6)
+    tree = setting.tree(penalty, leaf_value=evaluate, stop_value=stop_value, truncate=truncate)
+    tree.check()
+    frontier = memory_frontier(tree, player)
+    for budget in range(7):
+        best = best_precomputation(tree, player, budget=budget)
+        assert best.utility <= most[budget] + NEAR <= best.utility + best.truncation_loss + 2.0 * NEAR
+        if budget in frontier.sizes and budget <= frontier.exact_size:
+            assert best.utility == pytest.approx(most[budget], abs=NEAR)
+
+
+def test_an_entry_that_cannot_pay_is_counted(tmp_path):
+    """One wins 0.09 at once and the other 0.5 after a second move: of one entry, the former is worth more."""
+    game = efg(
+        'p "" 1 1 "" { "e" "f" "s" } 0',
+        't "" 1 "" { 0.09 -0.09 }',
+        'p "" 1 2 "" { "x" "y" } 0',
+        't "" 2 "" { 0.5 -0.5 }',
+        't "" 3 "" { 0 0 }',
+        't "" 4 "" { 0 0 }',
+    )
+    menu = Menu(lambda state: state.legal_actions()[:2])
+    options = {"leaf_value": lambda state: 0.0, "stop_value": "evaluate", "truncate": "values"}
+    tree = one_sided(game, 0, menu, None, 0.1, **options)
+    tree.save(tmp_path / "tree.npz")
+    for each in (tree, HistoryTree.load(tmp_path / "tree.npz"), tree.with_penalties((0.15, math.inf))):
+        best = best_precomputation(each, 0, budget=1)
+        assert best.utility == 0.0 and 0.09 <= best.truncation_loss <= each.penalties[0]
+    assert best_precomputation(tree, 0, budget=2).utility == 0.5
+    assert best_precomputation(tree, 0).value == pytest.approx(0.3)
+
+
 def test_sampled_leaves_lose_at_most_epsilon():
     game, (pre, sigma) = random_tree(11, depth=5), policy_pairs(11)
     exact = best_precomputation(one_sided(game, 0, pre, sigma, 0.05), 0)
@@ -148,52 +266,238 @@ def test_sampled_leaves_lose_at_most_epsilon():
     for seed in range(20):
         values = RolloutValues(epsilon=0.5, delta=0.1, seed=seed)
         best = best_precomputation(one_sided(game, 0, pre, sigma, 0.05, leaf_value=values), 0)
-        utility = scored(game, 0, best.policy(sigma))
-        lost.append(exact.value - (utility - 0.05 * best.size))
+        lost.append(exact.value - (scored(game, 0, best.policy(sigma)) - 0.05 * best.size))
     assert min(lost) > -1e-9  # nothing beats the optimum
     assert sum(loss > 0.5 for loss in lost) <= 2  # delta = 0.1 of 20
 
 
-@pytest.mark.parametrize("call", [best_precomputation, memory_frontier])
-def test_evaluated_trees_know_one_player_and_no_strategies(call):
-    game, policies, options = random_tree(1), policy_pairs(1), {"stop_value": "evaluate"}
-    evaluated = one_sided(game, 0, *policies, 0.1, truncate="values", **options)
-    general = one_sided(random_efg(1, general=True), 0, *policy_pairs(1, by="infoset"), 0.1)
-    for tree in (evaluated, general):
-        with pytest.raises(ValueError, match="expected the tree's precomputing player, 0"):
-            call(tree, 1)
-    rival = MetaStrategy.of_set(one_sided(game, 0, *policies, 0.1), 1, [])
-    with pytest.raises(ValueError, match=rf'{call.__name__}\(\): .* with stop_value="backup"'):
-        call(evaluated, 0, opponent=rival)
+# -- weights, what is known, and plans -----------------------------------------------------------------
 
 
-def test_a_loaded_tree_needs_sigma_only_off_the_book(tmp_path):
-    game = random_tree(3, depth=6)
-    pre, sigma = policy_pairs(3, "partial")
-    one_sided(game, 0, pre, sigma, 0.001).save(tmp_path / "tree.npz")
-    tree = HistoryTree.load(tmp_path / "tree.npz")
-    best = best_precomputation(tree, 0)
-    on_book = next(best.states())
-    state = tree.state(on_book.history)
-    row = dict.fromkeys(state.legal_actions(), 0.0) | pre[0](state)
-    assert best.policy().action_probabilities(state) == pytest.approx(row)
-    off_book = set(range(tree.num_histories)) - {state.history for state in best.states()}
-    state = tree.state(next(h for h in off_book if tree.player[h] == 0))
-    with pytest.raises(ValueError, match=r"give policy\(sigma=...\)"):
-        best.policy().action_probabilities(state)
-    assert best.policy(sigma).action_probabilities(state) == sigma[0](state)
+def _weight(setting, kind):
+    """Return a function from names to what memorizing costs: weights of any size, or 0 for what is known."""
+    of = {"any": (0.0, 0.0, 0.4, 1.0, 2.5), "known": (0.0, 1.0, 1.0), "all known": (0.0,)}[kind]
+    return lambda name: of[int(np.random.default_rng([setting.seed, 11, *name.encode()]).integers(len(of)))]
 
 
-# -- menus ---------------------------------------------------------------------------------------------
+@examples(240)
+@given(preparations(most=300), st.sampled_from((0.01, 0.1)), st.sampled_from(("any", "known", "all known")))
+def test_information_states_have_their_penalties(setting, penalty, kind):
+    """By weights that a tree was expanded with or was given afterwards, and by prices of `Decisions.best`.
+
+    A line that is known, however rare, leads to what is worth its penalty or not by itself.
+    """
+    game, player, cost_of = setting.game, setting.player, _weight(setting, kind)
+    found = setting.sets(lambda chosen: sum(map(cost_of, chosen)))
+
+    def weight(state):
+        return cost_of(books.information_state(game, state, state.current_player()))
+
+    tree, whole = setting.tree(penalty, weight=weight), setting.tree(penalty, truncate="none")
+    tree.check()
+    check_result(setting, best_precomputation(tree, player), found, penalty)
+    given = np.array([weight(state) for state in map(whole.state, whole.infoset_history.tolist())])
+    weighted = whole.with_weights(given)
+    check_result(setting, best_precomputation(weighted, player), found, penalty)
+    decisions, value = Decisions.against(whole, player), found.value(penalty)
+    best = decisions.best(penalty * given)
+    assert best.value == pytest.approx(value, abs=NEAR)
+    assert decisions.value(best.memorize, penalty * given).value == pytest.approx(value, abs=NEAR)
+    if kind != "any":
+        frontier = memory_frontier(weighted, player)
+        for dearer in (penalty, 0.3, 10.0):
+            assert frontier.at(dearer).value == pytest.approx(found.value(dearer), abs=NEAR)
+        for budget in range(5):
+            within = best_precomputation(weighted, player, budget=budget)
+            assert within.utility == pytest.approx(found.within(budget), abs=NEAR) and within.paid <= budget
+            assert best_of_frontier(frontier, budget).utility == pytest.approx(within.utility, abs=1e-12)
+    if kind == "all known" and is_perfect(game):
+        assert tree.num_infosets == whole.num_infosets and setting.tree(10.0).num_infosets == 0
 
 
-@pytest.mark.parametrize(("action", "members"), [(0, []), (2, [0])])
-def test_of_ties_stopping_comes_first_and_then_the_first_entry(action, members):
-    game = efg(
-        'p "" 1 1 "" { "l" "r" "s" } 0', *(f't "" {k} "" {{ {u} -{u} }}' for k, u in enumerate((1, 1, 0), 1))
-    )
-    tree = one_sided(game, 0, Menu.of_actions(), lambda state: {action: 1.0}, truncate="none")
-    assert np.flatnonzero(Decisions.against(tree, 0).best(0.0).memorize).tolist() == members
+def _some_entries(setting, tree, share):
+    """Return the numbers of random entries of a player's, at most one of each menu."""
+    rng = np.random.default_rng([setting.seed, 3])
+    own = [k for k in range(tree.num_infosets) if tree.infoset_player[k] == setting.player]
+    return [int(rng.integers(*tree.first_entry[k : k + 2])) for k in own if rng.random() < share]
+
+
+def _contains(setting, chosen, kept):
+    """Return whether a set has each kept entry that it comes to."""
+    before = books.last_steps(setting.game, setting.player)
+    for name, actions in kept:
+        last = before[name]
+        comes = last is None or chosen.get(last[0], {}).get(last[1], 0.0) > 0.0
+        if comes and {a for a, p in chosen.get(name, {}).items() if p > 0.0} != actions:
+            return False
+    return True
+
+
+@examples(240)
+@given(preparations(most=300), st.sampled_from((None, 0.2, 0.4)))
+def test_what_is_kept_costs_nothing_and_steps_of_plans_are_the_best_extensions(setting, share):
+    player, tree = setting.player, setting.tree(0.02, truncate="none")
+    keep = None if share is None else _some_entries(setting, tree, share)
+
+    def having(known):
+        """Return the sets that contain what is known, which costs nothing."""
+        names = {name for name, _ in known}
+        return setting.sets(
+            lambda chosen: len(chosen.keys() - names), lambda chosen: _contains(setting, chosen, known)
+        )
+
+    start = known = named(tree, player, keep or [])
+    found, learned = having(start), 0
+    check_result(setting, best_precomputation(tree, player, keep=keep), found, 0.02)
+    frontier = memory_frontier(tree, player, keep=keep)
+    assert frontier.at(0.02).value == pytest.approx(found.value(0.02), abs=NEAR)
+    assert best_precomputation(tree, player, keep=keep, budget=0).paid == 0.0
+    for step in precomputation_plan(tree, player, (1, 2, 3), keep=keep):
+        chosen = named(tree, player, step.chosen.memorization_set)
+        most = having(known).within(step.budget - learned)
+        assert step.chosen.utility == pytest.approx(most, abs=NEAR)
+        assert step.chosen.utility == pytest.approx(setting.by_name[chosen], abs=NEAR)
+        assert step.best.utility == pytest.approx(found.within(step.budget), abs=NEAR)
+        assert step.learned == len(chosen - start) <= step.budget and step.loss >= -NEAR
+        assert step.best.paid <= step.budget
+        known, learned = start | chosen, step.learned
+
+
+@examples(160)
+@given(preparations("perfect", repeated=True, menu=False, most=300))
+def test_positions_that_are_known_cost_nothing(setting):
+    game, player, penalty = setting.game, setting.player, 0.05
+    at = books.positions(game, player)
+    cost_of = _weight(setting, "known")
+    known = {name for name in set(at.values()) if cost_of(name) == 0.0}
+
+    def cost(chosen):
+        return len({at[name] for name in chosen} - known)
+
+    options = {"position_key": str, "price": "positions", "weight": lambda state: cost_of(str(state))}
+    found = setting.sets(cost)
+    for truncate in ("reach", "none"):
+        tree = setting.tree(penalty, truncate=truncate, **options)
+        check_result(setting, best_precomputation(tree, player, price="positions"), found, penalty)
+    frontier = memory_frontier(tree, player, price="positions")
+    for dearer in (penalty, 0.2):
+        assert frontier.at(dearer).value == pytest.approx(found.value(dearer), abs=NEAR)
+    for budget in range(4):
+        within = best_precomputation(tree, player, price="positions", budget=budget)
+        assert within.utility == pytest.approx(found.within(budget), abs=NEAR)
+    own = np.flatnonzero(tree.infoset_player == player).tolist()
+    keep = [k for k in own if str(tree.state(int(tree.infoset_history[k]))) in known]
+    kept = named(tree, player, keep)
+    plain = tree.with_weights(np.ones(tree.num_infosets))
+    best = best_precomputation(plain, player, price="positions", keep=keep)
+    having = setting.sets(cost, lambda chosen: _contains(setting, chosen, kept))
+    check_result(setting, best, having, penalty)
+
+
+def test_positions_are_planned_as_well():
+    game = random_tree(7, depth=5, actions=2, width=3)
+    tree = one_sided(game, 0, *policy_pairs(7, by="position"), 0.01, truncate="none", position_key=str)
+    steps = precomputation_plan(tree, 0, [1, 2, 5], price="positions")
+    assert [step.learned for step in steps] == [step.chosen.num_positions for step in steps]
+    known = [set(step.chosen.memorization_set.tolist()) for step in steps]
+    assert known[0] <= known[1] <= known[2] and min(step.loss for step in steps) >= -1e-12
+    alone = best_precomputation(tree, 0, price="positions", budget=1)
+    assert steps[0].chosen.utility == alone.utility
+
+
+def test_weights_travel_with_the_tree(tmp_path):
+    game, policies = random_tree(3, depth=4, actions=2), (random_policy(1), random_policy(2))
+    tree = expand(game, *policies, (0.01, 0.02), weight=lambda state: len(state.history()) % 3 / 2)
+    assert len(tree.weight) == tree.num_infosets
+    tree.save(tmp_path / "tree.npz")
+    loaded = HistoryTree.load(tmp_path / "tree.npz")
+    assert (loaded.weight == tree.weight).all() and loaded.same_as(tree)
+    assert loaded.same_as(tree.with_weights(np.ones(tree.num_infosets)))
+    assert len(expand(game, *policies, (0.01, 0.02), weight=lambda state: 1).weight) == 0
+    never = tree.with_penalties((math.inf, 0.02))
+    assert np.isinf(never.infoset_penalty[never.infoset_player == 0]).all()
+    assert best_precomputation(never, 0).size == 0
+
+
+# -- frontiers of many entries -------------------------------------------------------------------------
+
+
+def _random_gains(seed, size, back, whole):
+    """A forest with random gains; whole numbers tie. back: how far an entry is from the one before it."""
+    rng = np.random.default_rng(seed)
+    previous = np.array([rng.integers(max(-1, k - back), k) if k else -1 for k in range(size)], np.int32)
+    gain = rng.integers(-2, 4, size).astype(float) if whole else rng.normal(0.02, 1.0, size)
+    forest = Forest.of_player_0(np.arange(size + 1, dtype=np.int32), previous, 0.0)
+    alike = np.ones(size), np.zeros(size), np.append(0.0, gain)
+    return Decisions(forest, 0, *alike, np.ones(1), np.zeros(1), 0.0)
+
+
+def _best_by_size(gains):
+    """Greatest sum of gains of exactly b members, for all b: children are merged from the leaves up."""
+    gain, previous = gains.gains()[0], gains.forest.previous
+    tables = {k: np.zeros(1) for k in range(-1, len(gain))}
+
+    def merge(one, two):
+        both = np.full(len(one) + len(two) - 1, -math.inf)
+        for b, value in enumerate(two):
+            both[b : b + len(one)] = np.maximum(both[b : b + len(one)], one + value)
+        return both
+
+    for k in range(len(gain) - 1, -1, -1):
+        with_k = np.append(0.0, gain[k] + tables.pop(k))
+        tables[int(previous[k])] = merge(tables[int(previous[k])], with_k)
+    return tables[-1]
+
+
+@examples(640)
+@given(st.builds(_random_gains, SEEDS, st.integers(1, 120), st.integers(1, 120), st.booleans()))
+def test_thresholds_are_algorithm_1s_and_budgets_those_of_dynamic_programming(gains):
+    gain, previous = gains.gains()[0], gains.forest.previous
+    frontier = frontier_of(gains)
+    after = previous >= 0
+    assert (frontier.threshold[after] <= frontier.threshold[previous[after]]).all()
+    for penalty in np.linspace(-2.0, 3.0, 20) + 0.01:  # at which nothing ties
+        best = gains.best(np.full(len(gain), penalty)).memorize
+        for k in np.flatnonzero(after):
+            best[k] *= best[previous[k]]  # it says what would be memorized elsewhere, too
+        assert (best == (frontier.threshold > penalty)).all()
+    expected = np.maximum.accumulate(_best_by_size(gains))
+    for budget in range(0, len(expected), 1 + len(expected) // 10):
+        found = best_within_budget(frontier, budget)
+        assert found.utility == pytest.approx(expected[budget], abs=1e-9)
+        members = np.flatnonzero(found.chosen)
+        assert len(members) <= budget
+        assert gain[members].sum() == pytest.approx(found.utility, abs=1e-9)
+        before = previous[members]
+        assert found.chosen[before[before >= 0]].all()
+
+
+def test_a_frontier_of_100000_histories_is_algorithm_1s():
+    tree = synthetic_tree(100_000)
+    assert tree.num_histories >= 90_000
+    frontier, sizes = memory_frontier(tree, 0), set()
+    for penalty in np.geomspace(tree.penalties[0], frontier.breakpoints[0] * 1.5, 50).tolist():
+        best, at = best_precomputation(tree.with_penalties((penalty, math.inf)), 0), frontier.at(penalty)
+        assert (at.value, at.utility) == pytest.approx((best.value, best.utility), abs=1e-11)
+        assert at.memorization_set.tolist() == best.memorization_set.tolist()
+        sizes.add(best.size)
+    assert len(sizes) > 25 and max(sizes) > 200 and min(sizes) == 0
+    for size, utility in list(zip(frontier.sizes, frontier.utilities, strict=True))[:200:10]:
+        assert best_precomputation(tree, 0, budget=int(size)).utility == pytest.approx(utility, abs=1e-11)
+
+
+def test_a_player_who_never_memorizes():
+    tree = one_sided(random_tree(1), 1, *policy_pairs(1), 0.1)
+    frontier = memory_frontier(tree, 0)
+    assert frontier.sizes.tolist() == [0] and len(frontier.breakpoints) == 0 and frontier.exact_size == 0
+    best = best_precomputation(tree, 0, budget=5)
+    assert best.size == 0 and best.utility == pytest.approx(frontier.unprepared)
+    assert best.truncation_loss > 0.0  # what it could have memorized is not in the tree
+    alone = best_precomputation(tree, 0)
+    assert alone.size == 0 and alone.value == alone.utility == alone.unprepared
+
+
+# -- menus, and what is refused ------------------------------------------------------------------------
 
 
 @examples(40)
@@ -201,55 +505,11 @@ def test_of_ties_stopping_comes_first_and_then_the_first_entry(action, members):
 def test_a_menu_of_one_entry_is_a_policy(setting, both):
     """The same arrays, bit for bit, and so everything else."""
     given, other = (setting.pre[i] for i in (setting.player, 1 - setting.player))
-    menu = Menu(lambda state: [given(state)])
     rival = Menu(lambda state: books.entries(other, state)) if both else other
+    pair = [Menu(lambda state: [given(state)]), rival][:: 1 if setting.player == 0 else -1]
     plain = setting.tree(0.01, rival=0.01)
-    tree = dataclasses.replace(setting, pre=sides(setting.player, menu, rival)).tree(0.01, rival=0.01)
+    tree = dataclasses.replace(setting, pre=tuple(pair)).tree(0.01, rival=0.01)
     assert tree.fingerprint == plain.fingerprint and tree.num_entries == plain.num_entries
-
-
-@pytest.mark.parametrize("player", [0, 1])
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "connect_four(rows=3,columns=3,x_in_row=3)"])
-def test_with_all_actions_it_is_a_best_response(name, player):
-    """To the uniform opponent, by OpenSpiel's own best response."""
-    game = pyspiel.load_game(name)
-    key = None if "poker" in name else str
-    tree = one_sided(game, player, Menu.of_actions(), uniform, position_key=key)
-    opponent = pyspiel.UniformRandomPolicy(game)  # which the response does not keep alive
-    response = pyspiel.TabularBestResponse(game, player, opponent)
-    expected = response.value_from_state(game.new_initial_state())
-    assert best_precomputation(tree, player).value == pytest.approx(expected, abs=1e-6)
-
-
-def test_files_keep_menus(tmp_path):
-    tree = menu_tree("tree", 1)
-    assert tree.has_menus
-    tree.save(tmp_path / "tree.npz")
-    loaded = HistoryTree.load(tmp_path / "tree.npz")
-    assert loaded.fingerprint == tree.fingerprint
-    assert (loaded.entry == tree.entry).all() and (loaded.first_entry == tree.first_entry).all()
-    assert best_precomputation(loaded, 0).value == best_precomputation(tree, 0).value
-
-
-@pytest.mark.parametrize(
-    ("menu", "message"),
-    [
-        (lambda s: [0, {0: 0.5, 1: 0.5}], "share no action"),
-        (lambda s: [99], "legal actions"),
-        (lambda s: [{0: 0.5}], "sum to 1"),
-        (lambda s: 3, "a sequence of actions"),
-        (lambda s: ["e4"], r"\{action: probability\}"),
-    ],
-)
-def test_menus_that_are_none(menu, message):
-    game = pyspiel.load_game("kuhn_poker")
-    with pytest.raises(ValueError, match=message):
-        HistoryTree.from_game(game, sigma_pre=Menu(menu), sigma=uniform, penalties=0.01)
-
-
-def test_a_menu_is_no_policy_for_play():
-    with pytest.raises(ValueError, match=r"expected sigma\[0\] to be an OpenSpiel Policy"):
-        HistoryTree.from_game(random_tree(3), sigma_pre=uniform, sigma=Menu.of_actions(), penalties=0.1)
 
 
 def test_the_entries_of_ties():
@@ -257,3 +517,65 @@ def test_the_entries_of_ties():
     policy = {0: 0.5, 1: 0.5 - 1e-12, 2: 1e-12}
     menu = Menu.of_support(lambda state: policy)
     assert menu.entries_batch([None, None]) == [[0, 1], [0, 1]]
+
+
+def _of_kuhn(**policies):
+    given = {"sigma_pre": uniform, "sigma": uniform, "penalties": 0.1} | policies
+    return HistoryTree.from_game(pyspiel.load_game("kuhn_poker"), **given)
+
+
+def _weighted(weight):
+    return expand(random_efg(5, depth=4), *policy_pairs(1, by="infoset"), 0.01, weight=weight)
+
+
+_PLAIN = one_sided(random_tree(1), 0, *policy_pairs(1), 0.1)
+_EVALUATED = one_sided(random_tree(1), 0, *policy_pairs(1), 0.1, truncate="values", stop_value="evaluate")
+_GENERAL = one_sided(random_efg(1, general=True), 0, *policy_pairs(1, by="infoset"), 0.1)
+_MENUS = one_sided(random_tree(3), 0, Menu.of_actions(), random_policy(1), 0.01)
+_HALF = _PLAIN.with_weights(np.full(_PLAIN.num_infosets, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: _of_kuhn(sigma_pre=Menu(lambda state: [0, {0: 0.5, 1: 0.5}])), "share no action"),
+        (lambda: _of_kuhn(sigma_pre=Menu(lambda state: [99])), "legal actions"),
+        (lambda: _of_kuhn(sigma_pre=Menu(lambda state: [{0: 0.5}])), "sum to 1"),
+        (lambda: _of_kuhn(sigma_pre=Menu(lambda state: 3)), "a sequence of actions"),
+        (lambda: _of_kuhn(sigma_pre=Menu(lambda state: ["e4"])), r"\{action: probability\}"),
+        (lambda: _of_kuhn(sigma=Menu.of_actions()), r"expected sigma\[0\] to be an OpenSpiel Policy"),
+        (lambda: _weighted(lambda state: -1.0), r"^HistoryTree.from_game\(\): expected weight to give"),
+        (lambda: _weighted(lambda state: "1"), r"^HistoryTree.from_game\(\): expected weight to give"),
+        (lambda: _weighted(lambda state: math.nan), r"^HistoryTree.from_game\(\): expected weight to give"),
+        (lambda: _weighted(lambda state: math.inf), r"^HistoryTree.from_game\(\): expected weight to give"),
+        (
+            lambda: _weighted(lambda state: float(sum(map(ord, state.history_str())))),
+            "to be the same at all histories",
+        ),
+        (lambda: best_precomputation(_HALF, 0, budget=2), r"^best_precomputation\(\): .*weights of 0 and 1"),
+        (lambda: memory_frontier(_HALF, 0), r"^memory_frontier\(\): expected weights of 0 and 1"),
+        (lambda: best_precomputation(_MENUS, 0, keep=[0, 1]), r"^best_precomputation\(\): .*keep to be"),
+        (lambda: precomputation_plan(_PLAIN, 0, (1, 1)), r"^precomputation_plan\(\): expected budgets"),
+        (lambda: precomputation_plan(_PLAIN, 0, (-1,)), r"^precomputation_plan\(\): expected budgets"),
+        (lambda: best_precomputation(_EVALUATED, 1), "expected the tree's precomputing player, 0"),
+        (lambda: memory_frontier(_GENERAL, 1), "expected the tree's precomputing player, 0"),
+        (
+            lambda: best_precomputation(_EVALUATED, 0, opponent=MetaStrategy.of_set(_PLAIN, 1, [])),
+            r'^best_precomputation\(\): .* with stop_value="backup"',
+        ),
+    ],
+)
+def test_what_is_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_a_budget_that_is_too_hard_names_who_was_asked(monkeypatch):
+    monkeypatch.setattr("precomp_games.algorithms.preparation.frontier._MOST_OPEN", 0)
+    tree = expand(random_tree(2), random_policy(2), random_policy(3), 1e-3)
+    for name, call in (
+        ("best_precomputation", lambda: best_precomputation(tree, 0, budget=1)),
+        ("best_of_frontier", lambda: best_of_frontier(memory_frontier(tree, 0), 1)),
+    ):
+        with pytest.raises(ValueError, match=rf"^{name}\(\): .* less is left open than 0 .*, got 1;"):
+            call()

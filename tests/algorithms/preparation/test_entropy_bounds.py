@@ -5,15 +5,11 @@ import math
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium
-from precomp_games.algorithms.preparation.entropy_bounds import (
-    EntropyBounds,
-    _loss,
-    lines_needed,
-)
+from precomp_games.algorithms.preparation.entropy_bounds import EntropyBounds, _loss, lines_needed
 from tests.oracles import books
 from tests.oracles.games import (
     RandomTreeGame,
@@ -36,11 +32,8 @@ def _entropy(p) -> float:
 
 
 @examples(800)
-@given(
-    st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=60),
-    st.floats(0.3, 12.0),
-    st.floats(0.001, 0.999),
-)
+@given(st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=60), st.floats(0.3, 12.0), st.floats(0.001, 0.999))
+@example([1.0, 1.0], 1.0, 0.01)  # that takes 0.01 * 2^(1 / 0.99) = 0.02 lines: none, without the ceiling
 def test_lemma_2(weights, power, mass):
     p = np.sort(np.array(weights) ** power)[::-1]
     p /= p.sum()
@@ -48,17 +41,11 @@ def test_lemma_2(weights, power, mass):
     assert p[: int(min(z, len(p)))].sum() >= mass - 1e-12
 
 
-def test_lemma_2_needs_the_ceiling():
-    # Of a fair coin, a share of 0.01 takes 0.01 * 2^(1 / 0.99) = 0.02 lines: none, without the ceiling.
-    assert lines_needed(math.log(2.0), 0.01) == 1.0
-    assert lines_needed(0.0, 0.5) == 1.0
-    assert lines_needed(1000.0, 0.9) == math.inf
-
-
 @examples(800)
 @given(st.floats(0.0, 20.0), st.integers(1, 10**6))
 def test_the_loss_that_so_many_lines_are_made_for(entropy, z):
     epsilon = _loss(entropy, z)
+    assert lines_needed(1000.0, 0.9) == math.inf and lines_needed(0.0, 0.5) == 1.0
     assert 0.0 < epsilon < 1.0 and lines_needed(entropy, 1.0 - epsilon) <= z
     if entropy > 1e-6:
         assert lines_needed(entropy, 1.0 - epsilon * (1.0 - 1e-9)) >= z
@@ -116,12 +103,15 @@ def test_the_distribution_against_recursion(setting, against):
         assert (lines.worth >= v).all()
 
 
-def test_an_advantage_nobody_has():
+def test_an_advantage_nobody_has_and_menus_that_are_refused():
     tree = one_sided(random_tree(1), 0, random_policy(1), random_policy(2), 0.01)
     lines = EntropyBounds(tree, 0).lines(5.0)
     assert len(lines.histories) == 0 and lines.p_norm == 0.0 and lines.entropy == 0.0
     made = EntropyBounds(tree, 0).construct(5.0, 0.5)
     assert made.size == 0 and made.utility == pytest.approx(best_precomputation(tree, 0).unprepared)
+    tree = one_sided(random_tree(1), 0, random_menu(1), random_policy(2), 0.01)
+    with pytest.raises(ValueError, match=r"EntropyBounds\(\): expected sigma_pre of player 0 to be a policy"):
+        EntropyBounds(tree, 0)
 
 
 # -- Theorem 1 -------------------------------------------------------------------------------------------
@@ -131,19 +121,15 @@ def _names(tree, player, made, lines):
     """Return the player's information states on the first lines of a construction."""
     found = set()
     for line in lines.histories[: made.lines].tolist():
-        actions = tree.actions(line)
-        for history in (tree.find(actions[:k]) for k in range(len(actions))):
-            if tree.player[history] == player and tree.infoset[history] >= 0:
-                found.add(int(tree.infoset[history]))
+        while line:
+            line = int(tree.parent[line])
+            if tree.player[line] == player and tree.infoset[line] >= 0:
+                found.add(int(tree.infoset[line]))
     return sorted(found)
 
 
 @examples(160)
-@given(
-    _settings(5),
-    st.sampled_from((TINY, 0.001, 0.05, 0.2)),
-    st.sampled_from(("backup", "evaluate")),
-)
+@given(_settings(5), st.sampled_from((TINY, 0.001, 0.05, 0.2)), st.sampled_from(("backup", "evaluate")))
 def test_theorem_1(setting, penalty, stop_value):
     """A construction is as small and as good as promised, and no better than the optimum.
 
@@ -245,12 +231,10 @@ def test_theorem_2_in_equilibrium(replies, rounds, penalty, own_penalty):
 
 def test_theorem_2_says_nothing_where_it_does_not_speak():
     # Two negative factors: nothing is lacking, and lambda L is beyond e^-5. Their product was 5.35.
-    tree = one_sided(_sure_win(2, 5), 0, lambda state: {0: 1.0}, _policy(0.5, np.ones(2)))
-    bounds = EntropyBounds(tree, 0)
+    bounds = EntropyBounds(one_sided(_sure_win(2, 5), 0, lambda state: {0: 1.0}, _policy(0.5, np.ones(2))), 0)
     assert bounds.moves == 10
-    assert bounds.theorem_2_bound(0.9, 0.1, 0.5) == 0.0
-    assert bounds.theorem_2_bound(0.9, 0.1, 1e-6) == 0.0
-    assert bounds.theorem_2_bound(0.1, 0.9, 0.5) == 0.0
+    for value, v, penalty in ((0.9, 0.1, 0.5), (0.9, 0.1, 1e-6), (0.1, 0.9, 0.5)):
+        assert bounds.theorem_2_bound(value, v, penalty) == 0.0
     assert bounds.theorem_2_bound(0.1, 0.9, 1e-6) == pytest.approx(0.79 * (5.0 * math.log(10.0) - 5.0))
 
 
@@ -295,9 +279,3 @@ def test_the_general_bound_on_any_game(setting, penalty, equilibrium):
     for v in bounds.thresholds(10):
         lines = bounds.lines(float(v))
         assert lines.entropy >= bounds.entropy_lower_bound(value, float(v), penalty)
-
-
-def test_menus_are_refused():
-    tree = one_sided(random_tree(1), 0, random_menu(1), random_policy(2), 0.01)
-    with pytest.raises(ValueError, match=r"EntropyBounds\(\): expected sigma_pre of player 0 to be a policy"):
-        EntropyBounds(tree, 0)

@@ -1,5 +1,6 @@
 """A price per position against enumeration: best sets, frontiers, budgets, menus and what trees keep."""
 
+import functools
 import itertools
 import math
 import pickle
@@ -16,23 +17,13 @@ from benchmarks.synthetic_trees import transposing_tree, with_menus
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
-from tests.oracles.games import (
-    SEEDS,
-    SUPPORTS,
-    EfgText,
-    expand,
-    games,
-    policy_pairs,
-    random_efg,
-    random_tree,
-    sides,
-)
+from tests.oracles.games import EfgText, expand, policy_pairs, random_efg, random_tree, sides
+from tests.oracles.graphs import follow
 from tests.oracles.preparation import (
     NEAR,
     check_budgets,
     check_frontier,
     check_result,
-    evaluation,
     one_sided,
     preparations,
 )
@@ -55,7 +46,7 @@ def test_against_all_sets(setting, penalty):
     if is_perfect(setting.game):
         tree = setting.tree(truncate="none", position_key=str)
     else:
-        price = np.array([zlib.crc32(tree.key(k).encode()) % 4 for k in range(tree.num_infosets)], np.int64)
+        price = [zlib.crc32(tree.key(k).encode()) % 4 for k in range(tree.num_infosets)]
         found = setting.sets(lambda chosen: len({zlib.crc32(name.encode()) % 4 for name in chosen}))
     priced = tree.with_penalties(sides(player, penalty, math.inf))
     best = best_precomputation(priced, player, price=price)
@@ -77,39 +68,36 @@ def test_against_all_sets(setting, penalty):
 
 @examples(160)
 @given(
-    games("perfect", least=5, depth=7, repeated=True),
-    SEEDS,
-    st.sampled_from(SUPPORTS),
+    preparations("perfect", least=5, depth=7, repeated=True, menu=False, fewest=0),
     st.sampled_from((0.02, 0.1, 0.4, 0.8)),
     st.sampled_from(("reach", "values")),
     st.booleans(),
 )
-def test_cut_trees_lose_nothing(game, seed, support, penalty, truncate, on_several_levels):
+def test_cut_trees_lose_nothing(setting, penalty, truncate, on_several_levels):
     """Trees that are cut for positions, beside uncut ones; most keys come up on several levels, or none."""
-    player, (pre, sigma) = seed % 2, policy_pairs(seed, support, "position")
-    key = (lambda state: state.position()[-1:]) if on_several_levels else str
-    options: dict[str, Any] = {"position_key": key}
+    player, key = setting.player, str
+    if on_several_levels:
+
+        def key(state):
+            return state.position()[-1:]
+
+    def best(tree, price="positions", **options):
+        return best_precomputation(tree, player, price=price, **options)
+
+    expand = functools.partial(setting.tree, penalty, position_key=key)
     if truncate == "values":
-        options |= {"leaf_value": evaluation(seed), "stop_value": "evaluate"}
-    whole, alone, tree = (
-        one_sided(game, player, pre, sigma, penalty, **options | more)
-        for more in (
-            {"truncate": "none"},
-            {"truncate": truncate},
-            {"truncate": truncate, "price": "positions"},
-        )
-    )
+        expand = functools.partial(setting.evaluated, penalty, position_key=key)
+    whole, alone = expand(truncate="none"), expand(truncate=truncate)
+    tree = expand(truncate=truncate, price="positions")
     tree.check()
-    one, two = (best_precomputation(each, player, price="positions") for each in (whole, tree))
-    assert two.value == pytest.approx(one.value, abs=NEAR)
+    assert best(tree).value == pytest.approx(best(whole).value, abs=NEAR)
     with pytest.raises(ValueError, match="cut for infosets"):
-        best_precomputation(alone, player, price="positions")
+        best(alone)
     # What positions need has all that information states need.
-    one, two = best_precomputation(alone, player), best_precomputation(tree, player)
-    assert two.value == pytest.approx(one.value, abs=NEAR)
+    assert best(tree, "infosets").value == pytest.approx(best(alone, "infosets").value, abs=NEAR)
     assert alone.num_infosets <= tree.num_infosets <= whole.num_infosets
     for budget in (1, 2, 4):
-        exact, cut = (best_precomputation(t, player, price="positions", budget=budget) for t in (whole, tree))
+        exact, cut = best(whole, budget=budget), best(tree, budget=budget)
         assert cut.utility <= exact.utility + NEAR <= cut.utility + cut.truncation_loss + 2.0 * NEAR
 
 
@@ -182,10 +170,8 @@ def _end_of(state):
     """The vertex that was drawn last, at a turn: all that may follow is the same, however play came there."""
     if state.current_player() < 0:
         return state.history_str()
-    before = state.get_game().new_initial_state()
-    for action in state.history()[:-1]:
-        before.apply_action(action)
-    return before.action_to_string(state.history()[-1])
+    *before, end = state.history()
+    return follow(state.get_game().new_initial_state(), before).action_to_string(end)
 
 
 def test_budgets_of_positions_find_densest_subgraphs():
@@ -205,23 +191,20 @@ def test_budgets_of_positions_find_densest_subgraphs():
         assert best_of_frontier(frontier, budget).utility == pytest.approx(most / len(edges), abs=1e-9)
 
 
-def test_what_comes_in_is_the_least_best_set():
-    """The least of the best sets is returned: entries that add nothing are left out."""
-    forest = PricedForest(
-        np.array([-1, 0, -1], np.int32), np.array([2.0, 1.0, 1.0]), np.array([0, 1, 2], np.int32), 3
-    )
+def test_entries_that_add_nothing_are_left_out():
+    links, gains, positions = [-1, 0, -1], [2.0, 1.0, 1.0], [0, 1, 2]
+    forest = PricedForest(np.array(links, np.int32), np.array(gains), np.array(positions, np.int32), 3)
     found = best_closure(forest, 1.0)
     assert found.chosen.tolist() == [True, False, False] and found.upper == 1.0
 
 
-def test_trees_that_have_no_price_for_positions():
-    game, (pre, sigma) = random_tree(1, width=2), policy_pairs(1)
-    tree = one_sided(game, 0, pre, sigma, 0.1)
-    with pytest.raises(ValueError, match="cut for infosets"):
-        best_precomputation(tree, 0, price=[0] * tree.num_infosets)
-    for base, message in ((game, "an infinite penalty"), (random_efg(1), "perfect information")):
+def test_games_that_have_no_price_for_positions():
+    for game, message in (
+        (random_tree(1, width=2), "an infinite penalty"),
+        (random_efg(1), "perfect inform"),
+    ):
         with pytest.raises(ValueError, match=message):
-            expand(base, pre, sigma, 0.1, price="positions", position_key=str)
+            expand(game, *policy_pairs(1), 0.1, price="positions", position_key=str)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +218,13 @@ def test_what_a_tree_was_cut_for_is_in_its_file(options, cut_for, tmp_path):
     loaded = HistoryTree.load(tmp_path / "tree.npz")
     assert tree.cut_for == loaded.cut_for == pickle.loads(pickle.dumps(tree)).cut_for == cut_for
     assert tree.with_penalties((0.1, math.inf)).cut_for == cut_for
-    if cut_for != "infosets":
-        one, two = (best_precomputation(t, 0, price="positions") for t in (tree, loaded))
-        assert one.value == two.value
+    for price, fits in (
+        ("positions", cut_for != "infosets"),
+        ([0] * tree.num_infosets, cut_for == "nothing"),
+    ):
+        if fits:
+            one, two = (best_precomputation(t, 0, price=price) for t in (tree, loaded))
+            assert one.value == two.value
+        else:
+            with pytest.raises(ValueError, match=f"cut for {cut_for}"):
+                best_precomputation(loaded, 0, price=price)

@@ -47,17 +47,18 @@ class Enumerated:
         self.own = (tree.value if player == 0 else tree.utility_sum - tree.value).tolist()
         self.sets = self.below(0)
 
+    def edges(self, h):
+        """Return the edges that count; nature may play moves that the model does not."""
+        free = self.tree.player[h] == 1 - self.player
+        return [c for c in self.tree.children(h) if free or self.tree.sigma[c] > 0.0]
+
     def stopped(self, h):
         tree = self.tree
         decides = tree.player[h] == self.player and tree.infoset[h] >= 0
         if not tree.num_children[h] or (decides and tree.stop_value == "evaluate"):
             return self.own[h]
-        edges = [c for c in tree.children(h) if self.may_play(h, c)]
+        edges = self.edges(h)
         return self.expected(h, [tree.sigma[c] for c in edges], [self.stopped(c) for c in edges])
-
-    def may_play(self, h, c):
-        """Return whether an edge counts; nature may play moves that the model does not."""
-        return self.tree.player[h] == 1 - self.player or self.tree.sigma[c] > 0.0
 
     def expected(self, h, p, v):
         if self.tree.player[h] != 1 - self.player:
@@ -66,32 +67,28 @@ class Enumerated:
 
     def below(self, h):
         """Return the possible books at and below a history before which all is memorized."""
-        tree = self.tree
-        if not tree.num_children[h] or (tree.player[h] == self.player and tree.infoset[h] < 0):
-            return [(0, self.stopped(h), ())]
-        if tree.player[h] == self.player:
-            found = [(0, self.stopped(h), ())]
-            infoset = int(tree.infoset[h])
+        tree, infoset = self.tree, int(self.tree.infoset[h])
+        if tree.num_children[h] and tree.player[h] != self.player:
+            edges = self.edges(h)
+            return self.joined(h, edges, [tree.sigma[c] for c in edges], 0, ())
+        found = [(0, self.stopped(h), ())]
+        if tree.num_children[h] and infoset >= 0:
+            weight = int(tree.infoset_weight[infoset])
             for e in range(*tree.first_entry[infoset : infoset + 2].tolist()):
                 edges = [c for c in tree.children(h) if tree.edge_entry[c] == e and tree.sigma_pre[c] > 0.0]
-                weight = int(tree.infoset_weight[infoset])
                 found += self.joined(h, edges, [tree.sigma_pre[c] for c in edges], weight, (e,))
-            return found
-        edges = [c for c in tree.children(h) if self.may_play(h, c)]
-        return self.joined(h, edges, [tree.sigma[c] for c in edges], 0, ())
+        return found
 
     def joined(self, h, edges, p, size, entries):
         each = [self.below(c) for c in edges]
         if math.prod(map(len, each)) > _MOST:
             raise OverflowError
-        return [
-            (
-                size + sum(part[0] for part in parts),
-                self.expected(h, p, [part[1] for part in parts]),
-                tuple(sorted(entries + tuple(itertools.chain.from_iterable(part[2] for part in parts)))),
-            )
-            for parts in itertools.product(*each)
-        ]
+        found = []
+        for parts in itertools.product(*each):
+            sizes, utilities, more = zip(*parts, strict=True) if parts else ((), (), ())
+            members = tuple(sorted(entries + tuple(itertools.chain.from_iterable(more))))
+            found.append((size + sum(sizes), self.expected(h, p, utilities), members))
+        return found
 
 
 _SHARES = st.one_of(
@@ -182,13 +179,10 @@ def test_how_entries_are_distributed_at_a_turn(seed, counts, share, ties, never)
     counts = np.sort(counts)
     sizes = [np.append(0, np.sort(rng.choice(50, c - 1, replace=False)) + 1) for c in counts]
     rises = [rng.exponential(0.05, c) * np.exp(-rng.uniform(0, 0.3) * np.arange(c)) for c in counts]
-    utilities = [rng.uniform(0, 0.3) + np.cumsum(rise) for rise in rises]
-    if ties:
-        utilities = [np.round(each, 1) for each in utilities]
+    utilities = [np.round(rng.uniform(0, 0.3) + np.cumsum(rise), 1 if ties else 16) for rise in rises]
     p = rng.dirichlet(np.ones(k + 1))
     if never:
-        p[0] = 0.0
-        p /= p.sum()
+        p = np.append(0.0, p[1:] / p[1:].sum())
     best = np.full(width, -np.inf)
     for ways in itertools.product(*map(range, counts)):
         total = sum(sizes[j][b] for j, b in enumerate(ways))
@@ -216,16 +210,13 @@ def _some_tree():
     return prepared(random_tree(20, depth=5), 20).tree(truncate="none")
 
 
-def test_shares():
+def test_shares_and_what_is_refused():
     tree = _some_tree()
     turns = (tree.player == 1) & (tree.num_children > 0)
     assert (robust_precomputation(tree, 0, 0.3).contamination == 0.3 * turns).all() and turns.any()
     for wrong in (-0.1, 1.5, math.nan, "0.1", np.full(3, 0.1), lambda state: -1.0, lambda state: "x"):
         with pytest.raises(ValueError, match=r"^robust_precomputation\(\): expected contamination "):
             robust_precomputation(tree, 0, wrong)
-
-
-def test_refused_trees():
     both = expand(random_tree(1, depth=4), *policy_pairs(1), 0.1)
     imperfect = one_sided(pyspiel.load_game("kuhn_poker"), 0, *policy_pairs(1, by="infoset"))
     for tree in (both, imperfect):
