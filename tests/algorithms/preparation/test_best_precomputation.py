@@ -40,7 +40,7 @@ from tests.oracles.preparation import (
     preparations,
     scored,
 )
-from tests.oracles.trees import efg
+from tests.oracles.trees import efg, from_game
 from tests.oracles.zero_sum import is_perfect
 from tests.properties import examples
 
@@ -519,9 +519,9 @@ def test_the_entries_of_ties():
     assert menu.entries_batch([None, None]) == [[0, 1], [0, 1]]
 
 
-def _of_kuhn(**policies):
-    given = {"sigma_pre": uniform, "sigma": uniform, "penalties": 0.1} | policies
-    return HistoryTree.from_game(pyspiel.load_game("kuhn_poker"), **given)
+def _having(entries):
+    """Expand a game with this menu."""
+    return from_game(pyspiel.load_game("kuhn_poker"), sigma_pre=Menu(entries))
 
 
 def _weighted(weight):
@@ -538,12 +538,12 @@ _HALF = _PLAIN.with_weights(np.full(_PLAIN.num_infosets, 0.5))
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: _of_kuhn(sigma_pre=Menu(lambda state: [0, {0: 0.5, 1: 0.5}])), "share no action"),
-        (lambda: _of_kuhn(sigma_pre=Menu(lambda state: [99])), "legal actions"),
-        (lambda: _of_kuhn(sigma_pre=Menu(lambda state: [{0: 0.5}])), "sum to 1"),
-        (lambda: _of_kuhn(sigma_pre=Menu(lambda state: 3)), "a sequence of actions"),
-        (lambda: _of_kuhn(sigma_pre=Menu(lambda state: ["e4"])), r"\{action: probability\}"),
-        (lambda: _of_kuhn(sigma=Menu.of_actions()), r"expected sigma\[0\] to be an OpenSpiel Policy"),
+        (lambda: _having(lambda state: [0, {0: 0.5, 1: 0.5}]), "share no action"),
+        (lambda: _having(lambda state: [99]), "legal actions"),
+        (lambda: _having(lambda state: [{0: 0.5}]), "sum to 1"),
+        (lambda: _having(lambda state: 3), "a sequence of actions"),
+        (lambda: _having(lambda state: ["e4"]), r"\{action: probability\}"),
+        (lambda: from_game(sigma=Menu.of_actions()), r"expected sigma\[0\] to be an OpenSpiel Policy"),
         (lambda: _weighted(lambda state: -1.0), r"^HistoryTree.from_game\(\): expected weight to give"),
         (lambda: _weighted(lambda state: "1"), r"^HistoryTree.from_game\(\): expected weight to give"),
         (lambda: _weighted(lambda state: math.nan), r"^HistoryTree.from_game\(\): expected weight to give"),
