@@ -10,6 +10,7 @@ Evaluations are player 0's, strictly between a loss (-1) and a win (1), and chea
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
@@ -48,70 +49,74 @@ def known_of(game: pyspiel.Game) -> Known:
         return Known(_open_lines(rows=3, columns=3, length=3), None, str)
     if name == "connect_four":
         rows, columns, middle = settings["rows"], settings["columns"], (settings["columns"] - 1) / 2
-        by_column = _by_number(lambda column: abs(column - middle))
+        ranks = [abs(column - middle) for column in range(columns)]
+        by_column = functools.partial(_in_order, ranks.__getitem__, {})
         return Known(_open_lines(rows, columns, settings["x_in_row"]), by_column, str)
-    if name == "breakthrough":  # the last bit marks captures
-        return Known(_advancement(settings["rows"]), _by_number(lambda action: -(action & 1)), str)
+    if name == "breakthrough":
+        far = [1.0 + (k / (settings["rows"] - 1)) ** 2 for k in range(settings["rows"])]
+        first = functools.partial(_in_order, _captures_first, {})
+        return Known(functools.partial(_advancement, far), first, str)
     return Known()
 
 
-def _by_number(rank: Callable[[int], float]) -> Ordering:
-    """Return an ordering that looks at the actions only, and so is worked out once for each set of them."""
-    orders: dict[tuple[int, ...], list[int]] = {}
+# Partial functions, unlike closures, can be pickled, and so travel to other processes.
 
-    def ordering(state: Any, actions: list[int]) -> list[int]:
-        key = tuple(actions)
-        order = orders.get(key)
-        if order is None:
-            order = orders[key] = sorted(actions, key=rank)
-        return order
 
-    return ordering
+def _in_order(
+    rank: Callable[[int], float], orders: dict[tuple[int, ...], list[int]], state: Any, actions: list[int]
+) -> list[int]:
+    """Return actions by rank; it looks at them only, and so works it out once for each set of them."""
+    key = tuple(actions)
+    if key not in orders:
+        orders[key] = sorted(actions, key=rank)
+    return orders[key]
+
+
+def _captures_first(action: int) -> int:
+    return -(action & 1)  # the last bit of an action of breakthrough marks captures
 
 
 def _open_lines(rows: int, columns: int, length: int) -> Evaluator:
-    """Return (lines open to player 0 - lines open to player 1) / (number of lines + 1).
+    """Return an evaluation: (lines open to player 0 - lines open to player 1) / (number of lines + 1).
 
     A board is read as one integer a player: a bit a cell, and one for each line's end, which is nobody's.
     """
     empty = "\n".join(["." * columns] * rows)
-    bits = len(empty)
     cells = int(empty.translate({ord("."): "1", ord("\n"): "0"}), 2)
-    others = [str.maketrans(".xo\n", digits) for digits in ("0010", "0100")]  # x: player 0
     shifts = (1, columns + 1, columns, columns + 2)
-
-    def count(free: int) -> int:
-        lines = 0
-        for shift in shifts:
-            run = free
-            for k in range(1, length):
-                run &= free >> (k * shift)
-            lines += run.bit_count()
-        return lines
-
-    total = count(cells) + 1
-
-    def evaluate(state: Any) -> float:
-        board = str(state)[:bits]
-        # The player's own cells and the free ones: all but the other's.
-        first, second = (count(cells & ~int(board.translate(other), 2)) for other in others)
-        return (first - second) / total
-
-    return evaluate
+    total = _lines(cells, shifts, length) + 1
+    return functools.partial(_open_share, cells, len(empty), shifts, length, total)
 
 
-def _advancement(rows: int) -> Evaluator:
-    """Return an evaluation: player 0's pieces (b, moving down the text) less player 1's (w), by rows gone.
+_OTHERS = [str.maketrans(".xo\n", digits) for digits in ("0010", "0100")]  # x: player 0
 
-    A piece that has gone k rows counts 1 + (k / (rows - 1))^2; the sum is divided by what both sides have.
+
+def _open_share(cells: int, bits: int, shifts: tuple[int, ...], length: int, total: int, state: Any) -> float:
+    board = str(state)[:bits]
+    # The player's own cells and the free ones: all but the other's.
+    first, second = (_lines(cells & ~int(board.translate(other), 2), shifts, length) for other in _OTHERS)
+    return (first - second) / total
+
+
+def _lines(free: int, shifts: tuple[int, ...], length: int) -> int:
+    """Return how many lines of a length lie in these cells."""
+    lines = 0
+    for shift in shifts:
+        run = free
+        for k in range(1, length):
+            run &= free >> (k * shift)
+        lines += run.bit_count()
+    return lines
+
+
+def _advancement(far: list[float], state: Any) -> float:
+    """Return player 0's pieces (b, moving down the text) less player 1's (w), by rows gone.
+
+    A piece that has gone k rows counts far[k] = 1 + (k / (rows - 1))^2; the sum is divided by what both sides
+    have.
     """
-    far = [1.0 + (k / (rows - 1)) ** 2 for k in range(rows)]
-
-    def evaluate(state: Any) -> float:
-        black = white = 0.0
-        for k, line in enumerate(str(state).split("\n")[:rows]):
-            black += far[k] * line.count("b")
-            white += far[rows - 1 - k] * line.count("w")
-        return 0.9 * (black - white) / (black + white)
-
-    return evaluate
+    black = white = 0.0
+    for k, line in enumerate(str(state).split("\n")[: len(far)]):
+        black += far[k] * line.count("b")
+        white += far[-1 - k] * line.count("w")
+    return 0.9 * (black - white) / (black + white)
