@@ -1,4 +1,4 @@
-"""The meta-game's solvers against brute force over all pairs of sets with choices, and each other."""
+"""The meta-game's solvers against brute force over all pairs of sets, and iterates beside OpenSpiel's."""
 
 import contextlib
 import functools
@@ -10,24 +10,26 @@ import pyspiel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from open_spiel.python.algorithms import sequence_form_lp
+from open_spiel.python.algorithms import discounted_cfr, sequence_form_lp
 
 from benchmarks.synthetic_trees import paired_tree, with_menus
-from precomp_games import Menu, MetaPrecomputationGame, make_policy, to_efg
+from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, make_policy, to_efg
 from precomp_games.algorithms import (
     MetaStrategy,
     best_precomputation,
     memorized_states,
     meta_equilibrium,
     meta_exploitability,
+    strategies_from_policy,
 )
-from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.zero_sum import double_oracle
-from precomp_games.algorithms.zero_sum.double_oracle import restricted_tree
-from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
+from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS, RegretMinimization
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from tests.oracles.games import SEEDS, expand, random_policy, random_tree
+from precomp_games.algorithms.zero_sum.tables import strategy_by
+from tests.oracles.games import SEEDS, expand, random_efg, random_policy, random_tree, sides
 from tests.oracles.meta_games import known_cases, menu_tree, random_strategies
+from tests.oracles.regret import PlainRegrets
+from tests.oracles.zero_sum import game_of
 from tests.properties import examples
 from tests.shown import shown
 
@@ -91,57 +93,29 @@ def test_exploitability_is_the_matrix_games(case, seed):
 @examples(160)
 @given(known_cases(), st.integers(0, 1))
 def test_an_opponent_who_never_memorizes_gives_algorithm_1(case, player):
-    tree = case.expand(penalties=(0.02, math.inf) if player == 0 else (math.inf, 0.02))
+    tree = case.expand(penalties=sides(player, 0.02, math.inf))
     best = best_precomputation(tree, player)
     own = best.value if player == 0 else tree.utility_sum - best.value
     assert meta_sequence_form_lp(tree).value == pytest.approx(own, abs=1e-9)
-    strategies = [MetaStrategy.of_set(tree, i, []) for i in (0, 1)]
-    strategies[player] = MetaStrategy.of_set(tree, player, best.memorization_set)
+    strategies = [MetaStrategy.of_set(tree, i, best.memorization_set if i == player else []) for i in (0, 1)]
     measured = meta_exploitability(tree, tuple(strategies))
     assert measured.value == pytest.approx(own, abs=1e-12)
     assert measured.nash_conv == pytest.approx(0.0, abs=1e-12)
     states = memorized_states(strategies[player], strategies[1 - player])
     for state, known in zip(states, best.states(), strict=True):
-        assert state.probability == 1.0
-        assert (state.infoset, state.actions) == (known.infoset, known.actions)
+        assert (state.probability, state.infoset, state.actions) == (1.0, known.infoset, known.actions)
         numbers = [(s.reach, s.gain, s.net_gain) for s in (state, known)]
         assert numbers[0] == pytest.approx(numbers[1], abs=1e-12)
 
 
 def test_where_all_information_states_are_free():
     """The audit form still visits each of them."""
-    tree = expand(
-        random_tree(1, depth=3, actions=2), random_policy(1), random_policy(2), 0.3, weight=lambda state: 0.0
-    )
+    game, pair = random_tree(1, depth=3, actions=2), (random_policy(1), random_policy(2))
+    tree = expand(game, *pair, 0.3, weight=lambda state: 0.0)
     exact = meta_sequence_form_lp(tree)
     assert exact.value == pytest.approx(exact.utility, abs=1e-12)
     game = MetaPrecomputationGame(tree)
     assert sequence_form_lp.solve_zero_sum_game(game)[0] + game.value_shift == pytest.approx(exact.value)
-
-
-@examples(160)
-@given(known_cases(), SEEDS, st.sampled_from((0.0, 0.7, 1.0)))
-def test_strategies_are_worth_the_same_on_a_restricted_tree(case, seed, share):
-    tree, rng = case.tree, np.random.default_rng(seed)
-    allowed, before = rng.random(tree.num_entries) < share, tree.previous[tree.entry_infoset]
-    for e in range(tree.num_entries):
-        allowed[e] &= before[e] < 0 or allowed[before[e]]
-    small = restricted_tree(tree, allowed, Decisions.against(tree, 0).worth)
-    small.check()
-    assert small.num_entries == allowed.sum() and small.num_histories <= tree.num_histories
-    weights = rng.random(tree.num_entries) * allowed
-    memorize = weights / np.maximum(np.bincount(tree.entry_infoset, weights), 1.0)[tree.entry_infoset]
-    both = [
-        meta_exploitability(
-            t, tuple(MetaStrategy(t, i, np.where(t.entry_player == i, m, 0.0)) for i in (0, 1))
-        )
-        for t, m in ((tree, memorize), (small, memorize[allowed]))
-    ]
-    assert both[0].value == pytest.approx(both[1].value, abs=1e-12)
-    assert both[0].utility == pytest.approx(both[1].utility, abs=1e-12)
-    assert both[0].sizes == pytest.approx(both[1].sizes, abs=1e-12)
-    for more, less in zip(both[0].best_responses, both[1].best_responses, strict=True):
-        assert more >= less - 1e-12
 
 
 # -- larger trees, targets and what is asked for ---------------------------------------------------
@@ -165,15 +139,13 @@ def test_programs_grow_until_nothing_is_added(iterations):
         assert [programs for programs, _ in found.trace] == list(range(found.iterations + 1))
 
 
-def test_where_much_is_memorized_the_whole_tree_is_solved(monkeypatch):
+def test_how_much_is_memorized_decides_what_is_solved(monkeypatch):
+    """Programs that grow, the whole tree, or regret minimization where programs are too large."""
     monkeypatch.setattr(double_oracle, "_PART", 0.2)
     few, many = (meta_equilibrium(_dice(4, penalty)) for penalty in (1e-2, 1e-6))
     assert few.iterations > 1 and few.nash_conv < 1e-12
     assert many.iterations == 1 and many.nash_conv < 1e-12
     assert many.value == pytest.approx(meta_sequence_form_lp(_dice(4, 1e-6)).value, abs=1e-12)
-
-
-def test_programs_that_are_too_large_are_left_to_regret_minimization(monkeypatch):
     monkeypatch.setattr(double_oracle, "_MOST", 20)
     found = meta_equilibrium(_dice(4, 1e-2), target_nash_conv=1e-3)
     assert found.solver == "pdcfr+" and found.converged and found.nash_conv <= 1e-3
@@ -193,15 +165,20 @@ def test_a_target_ends_it_and_each_program_is_shown():
         assert missed.trace == whole.trace[:2] and not missed.converged
 
 
-def test_what_is_asked_for_decides_the_solver():
-    tree = menu_tree("tree", 0)
-    assert meta_equilibrium(tree).solver == "double_oracle"
-    assert meta_equilibrium(tree, target_nash_conv=1e-3, check_every=10).solver == "double_oracle"
-    assert meta_equilibrium(tree, iterations=5).solver == "cfr+"
-    assert meta_equilibrium(tree, variant="dcfr").solver == "dcfr"
-    assert meta_equilibrium(tree, solver="regret_minimization").solver == "cfr+"
+@pytest.mark.parametrize(
+    ("options", "solver"),
+    [
+        ({}, "double_oracle"),
+        ({"target_nash_conv": 1e-3, "check_every": 10}, "double_oracle"),
+        ({"iterations": 5}, "cfr+"),
+        ({"variant": "dcfr"}, "dcfr"),
+        ({"solver": "regret_minimization"}, "cfr+"),
+    ],
+)
+def test_what_is_asked_for_decides_the_solver(options, solver):
+    assert meta_equilibrium(menu_tree("tree", 0), **options).solver == solver
     with pytest.raises(ValueError, match=r"meta_equilibrium\(\): expected no variant"):
-        meta_equilibrium(tree, solver="double_oracle", variant="cfr+")
+        meta_equilibrium(menu_tree("tree", 0), solver="double_oracle", variant="cfr+")
 
 
 @pytest.mark.parametrize("variant", [None, "cfr+"])
@@ -214,13 +191,110 @@ def test_a_target_is_reached_without_a_number_of_iterations(kind, variant):
 
 
 def test_a_missed_target_is_reported(monkeypatch):
-    tree = menu_tree("tree", 0)
-    missed = meta_equilibrium(tree, variant="cfr+", target_nash_conv=1e-6, iterations=100)
+    tree, target = menu_tree("tree", 0), {"variant": "cfr+", "target_nash_conv": 1e-6}
+    missed = meta_equilibrium(tree, **target, iterations=100)
     assert not missed.converged and missed.nash_conv > 1e-6 and missed.iterations == 100
     module = importlib.import_module("precomp_games.algorithms.zero_sum.equilibrium")
     monkeypatch.setattr(module, "MOST_ITERATIONS", 120)
-    given_up = meta_equilibrium(tree, variant="cfr+", target_nash_conv=1e-6)
+    given_up = meta_equilibrium(tree, **target)
     assert not given_up.converged and given_up.iterations == 120
     assert meta_equilibrium(tree, target_nash_conv=missed.nash_conv, iterations=100).converged
     unasked = meta_equilibrium(tree, variant="cfr+")
     assert unasked.converged and unasked.iterations == 1000
+
+
+# -- iterates --------------------------------------------------------------------------------------
+
+_SOLVERS = {"cfr": pyspiel.CFRSolver, "cfr+": pyspiel.CFRPlusSolver, "dcfr": discounted_cfr.DCFRSolver}
+
+
+def _plans(strategies):
+    return [strategy.realization_plan() for strategy in strategies]
+
+
+@pytest.mark.parametrize("variant", _SOLVERS)
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "dark_hex(board_size=2)", "random"])
+def test_iterates_of_games_are_openspiels(variant, name):
+    game = random_efg(2, depth=5) if name == "random" else game_of(name)
+    tree, theirs = HistoryTree.of_game(game), _SOLVERS[variant](game)
+    ours = RegretMinimization(tree, variant, check_every=1)
+    for _ in range(3 if name == "leduc_poker" else 12):
+        theirs.evaluate_and_update_policy()
+        ours.advance(1)
+        expected = _plans(strategy_by(tree, theirs.average_policy(), i) for i in (0, 1))
+        np.testing.assert_allclose(_plans(ours.strategies()), expected, atol=1e-10)
+
+
+_MENUS = [("tree", 7), ("tree", 19), ("efg", 4), ("efg", 15), ("uneven", 2)]
+
+
+@pytest.mark.parametrize("variant", ["cfr", "cfr+"])
+@pytest.mark.parametrize(
+    ("kind", "seed", "form"),
+    [(*each, "audit") for each in _MENUS]
+    + [(*each, form) for each in (("tree", 0), ("efg", 3)) for form in ("audit", "reweighted")],
+)
+def test_iterates_of_meta_games_are_openspiels(variant, kind, seed, form):
+    """In both forms: their counterfactual values agree."""
+    tree = menu_tree(kind, seed, penalties=(0.02, 0.03), policies=(kind, seed) not in _MENUS)
+    trace = dict(meta_equilibrium(tree, variant=variant, iterations=30, check_every=1).trace)
+    game = MetaPrecomputationGame(tree, form)
+    cached = pyspiel.convert_to_cached_tree(game)
+    theirs, ours = _SOLVERS[variant](cached), RegretMinimization(tree, variant, check_every=1)
+    for iteration in range(1, 31):
+        theirs.evaluate_and_update_policy()
+        ours.advance(1)
+        average = theirs.average_policy()
+        assert trace[iteration] == pytest.approx(pyspiel.nash_conv(cached, average), abs=1e-10)
+        if iteration % 5 == 0:
+            back = strategies_from_policy(game, average)
+            np.testing.assert_allclose(_plans(ours.strategies()), _plans(back), atol=1e-10)
+
+
+def _check_papers(tree, theirs, variant, key, iterations, near=1e-7, rounding=0.0):
+    """Compare current strategies (ratios of regrets) and average plans, until rounding decides a strategy."""
+    ours = RegretMinimization(tree, variant, check_every=1)
+    for _ in range(iterations):
+        theirs.iterate()
+        ours.advance(1)
+        if theirs.least < rounding:  # some actions are alike, and one sum of 0 is 1e-17 in the other's order
+            return
+        current = np.empty(tree.num_entries)
+        current[ours.decisions.tree_entry] = ours.state.current
+        plans = _plans(ours.strategies())
+        for k in range(tree.num_infosets):
+            if key(k) in theirs.plan:
+                menu = slice(tree.first_entry[k], tree.first_entry[k + 1])
+                own = slice(int(tree.may_stop), None)
+                average = theirs.average(key(k))[own]
+                np.testing.assert_allclose(current[menu], theirs.strategy[key(k)][own], atol=near)
+                np.testing.assert_allclose(plans[tree.infoset_player[k]][menu], average, atol=near)
+
+
+@examples(320)
+@given(known_cases(), st.sampled_from(CFR_VARIANTS))
+def test_iterates_of_meta_games_are_the_papers(case, variant):
+    theirs = PlainRegrets(MetaPrecomputationGame(case.tree), variant, lambda state: state.infoset)
+    _check_papers(case.tree, theirs, variant, int, 12, rounding=1e-9)
+
+
+@pytest.mark.parametrize("variant", CFR_VARIANTS)
+@pytest.mark.parametrize("game", [random_efg(2, depth=5), game_of("kuhn_poker")], ids=["random", "kuhn"])
+def test_iterates_of_games_are_the_papers(variant, game):
+    tree = HistoryTree.of_game(game)
+    _check_papers(tree, PlainRegrets(game, variant), variant, tree.key, 20, near=1e-10)
+
+
+def test_iterates_of_a_larger_meta_game_are_the_papers():
+    tree = paired_tree(4e-2)
+    theirs = PlainRegrets(MetaPrecomputationGame(tree), "pdcfr+", lambda state: state.infoset)
+    _check_papers(tree, theirs, "pdcfr+", int, 3)
+
+
+def test_where_nobody_comes_all_actions_are_alike():
+    tree = menu_tree("tree", 7, truncate="none")
+    first = meta_equilibrium(tree, iterations=1).strategies
+    for k in np.flatnonzero(tree.previous < 0):
+        menu = slice(tree.first_entry[k], tree.first_entry[k + 1])
+        memorize = first[tree.infoset_player[k]].memorize[menu]
+        np.testing.assert_allclose(memorize, 1.0 / (1.0 + menu.stop - menu.start))

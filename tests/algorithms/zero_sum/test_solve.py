@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
@@ -39,15 +39,17 @@ from tests.oracles.zero_sum import (
 from tests.properties import examples
 
 _KUHN = HistoryTree.of_game(pyspiel.load_game("kuhn_poker"))
+_TURNS = np.flatnonzero(_KUHN.infoset >= 0)
 _NOTHING = 1e-12  # of the range of utilities
 
 
 def _check(game, refined=True):
-    """A solution has OpenSpiel's NashConv; refined, it is an equilibrium of every proper subgame."""
+    """A solution has OpenSpiel's value and NashConv; refined, it is an equilibrium of every proper subgame."""
     plain, spread = solve(game), game.max_utility() - game.min_utility()
     assert plain.converged and plain.nash_conv <= _NOTHING * spread
     theirs = nash_conv_of(game, plain.policy())
     assert theirs == pytest.approx(plain.nash_conv, abs=_NOTHING * spread)
+    assert plain.value == pytest.approx(value_of(game), abs=1e-9 * spread)
     if not refined:
         return plain
     found, starts = solve(game, refine=True), subgames(game)
@@ -66,55 +68,6 @@ def _check(game, refined=True):
     return found
 
 
-def _check_value(game, refined=True):
-    spread = game.max_utility() - game.min_utility()
-    assert _check(game, refined).value == pytest.approx(value_of(game), abs=1e-9 * spread)
-
-
-@examples(160)
-@given(games(depth=5))
-def test_random_games(game):
-    _check_value(game)
-
-
-@examples(120)
-@given(
-    st.builds(
-        random_efg,
-        seed=SEEDS,
-        depth=st.integers(4, 5),
-        shown=st.sampled_from((0.2, 0.35, 0.5)),
-        scale=st.sampled_from((1.0, 1e6, 1e-6)),
-    )
-)
-def test_random_games_with_subgames_in_any_units(game):
-    _check_value(game)
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_games_of_openspiel(name):
-    _check_value(game_of(name), refined=name != "leduc_poker")
-
-
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        ("kuhn_poker", 1),
-        ("leduc_poker", 1),
-        ("matrix_rps", 1),
-        ("goofspiel(num_cards=4,imp_info=True)", 501),
-        ("oshi_zumo(coins=3,size=1,horizon=3)", 113),
-    ],
-)
-def test_how_many_subgames_there_are(name, count):
-    tree = HistoryTree.of_game(game_of(name))
-    found = solve(tree, refine=True)
-    assert found.refinement.subgames == count
-    assert found.refinement.gap <= _NOTHING * tree.utility_range
-    if count > 1:  # which refine=True is for
-        assert certified(tree, solve(tree).strategies).gap > 0.5 * tree.utility_range
-
-
 def _game(*nodes):
     """Return a game node by node: (player, information state, actions), chance's odds, or a utility."""
     text = EfgText()
@@ -128,12 +81,61 @@ def _game(*nodes):
     return text.game()
 
 
+# Player 2 does not see which way was taken: neither is a game by itself. Below the second one is.
+_BLIND = (2, 1, "xy")
+_LEAVING = (1, 1, "lr"), (1, 2, "ud"), _BLIND, 1, 0, _BLIND, 1, 0, _BLIND, 0, (2, 2, ["good", "bad"]), -3, 5
+# Subgames in those of chance; one in which nobody moves, and some of one player.
+_LOTTERY = {"w": "1/2", "l": "1/2"}, 4, -4
+_CHANCE = {"a": "1/4", "b": "3/4"}, (2, 1, ["end", "on"]), -1, (1, 2, "wb"), 1, 2, *_LOTTERY
+_NOTHING_AT_STAKE = (1, 1, "a"), (2, 1, "cd"), 0, (1, 2, ["only"]), 0
+
+
+@examples(160)
+@given(games(depth=5))
+@example(_game(*_LEAVING))
+@example(_game((1, 1, ["out", "in"]), 9, *_CHANCE))
+@example(_game(*_NOTHING_AT_STAKE))
+@example(constant_sum(0.0))
+def test_random_games(game):
+    _check(game)
+
+
+@examples(120)
+@given(
+    st.builds(
+        random_efg,
+        seed=SEEDS,
+        depth=st.integers(4, 5),
+        shown=st.sampled_from((0.2, 0.35, 0.5)),
+        scale=st.sampled_from((1.0, 1e6, 1e-6)),
+    )
+)
+def test_random_games_with_subgames_in_any_units(game):
+    _check(game)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_games_of_openspiel(name):
+    _check(game_of(name), refined=name != "leduc_poker")
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("leduc_poker", 1), ("goofspiel(num_cards=4,imp_info=True)", 501), (SMALL[5], 113)],
+)
+def test_how_many_subgames_there_are(name, count):
+    tree = HistoryTree.of_game(game_of(name))
+    found = solve(tree, refine=True)
+    assert found.refinement.subgames == count
+    assert found.refinement.gap <= _NOTHING * tree.utility_range
+    if count > 1:  # which refine=True is for
+        assert certified(tree, solve(tree).strategies).gap > 0.5 * tree.utility_range
+
+
 def _rows(found):
     """Return the probabilities at each information state, by number in order of appearance."""
     tree, played = found.tree, np.add(*(s.memorize for s in found.strategies))
-    return {
-        k: played[tree.first_entry[k] : tree.first_entry[k + 1]].tolist() for k in range(tree.num_infosets)
-    }
+    return [part.tolist() for part in np.split(played, tree.first_entry[1:-1])]
 
 
 @pytest.mark.parametrize(
@@ -161,37 +163,10 @@ def test_a_subgame_that_begins_with_chance():
     cards = {"ace": "1/52", "other": "51/52"}
     found = _check(_game((1, 1, ["no", "offer"]), 0, cards, guess, -1000, 0, guess, 0, -1000))
     assert found.refinement.subgames == 2
-    assert found.value == 0.0 and _rows(found) == {0: [1.0, 0.0], 1: [0.0, 1.0]}
-
-
-def test_an_information_state_that_leaves_a_subgame_ends_it():
-    """Player 2 does not see which way was taken: neither is a game by itself. Below the second one is."""
-    blind = (2, 1, "xy")
-    found = _check(
-        _game((1, 1, "lr"), (1, 2, "ud"), blind, 1, 0, blind, 1, 0, blind, 0, (2, 2, ["good", "bad"]), -3, 5)
-    )
-    assert found.refinement.subgames == 2
-    assert _rows(found)[3] == [1.0, 0.0]
-
-
-def test_subgames_in_subgames_of_chance_and_of_one_player():
-    on = (2, 1, ["end", "on"])  # which is reported
-    lottery = {"win": "1/2", "lose": "1/2"}  # nobody moves here
-    better = (1, 2, ["worse", "better"])
-    found = _check(
-        _game((1, 1, ["out", "in"]), 9, {"a": "1/4", "b": "3/4"}, on, -1, better, 1, 2, lottery, 4, -4)
-    )
-    assert found.refinement.subgames == 5
-    assert _rows(found) == {0: [1.0, 0.0], 1: [1.0, 0.0], 2: [0.0, 1.0]}
-    assert _check(constant_sum()).value > 0.0
-    nothing = _game((1, 1, "a"), (2, 1, "cd"), 0, (1, 2, ["only"]), 0)  # at stake, and some have no choice
-    assert _check(nothing).refinement.gap == 0.0
+    assert found.value == 0.0 and _rows(found) == [[1.0, 0.0], [0.0, 1.0]]
 
 
 def test_what_cannot_be_refined(monkeypatch):
-    with pytest.raises(ValueError, match=r'solve\(\): expected method="exact" with refine=True, got \'cfr\''):
-        solve("kuhn_poker", method="cfr", refine=True)
-
     def fails(*_):
         raise LinearProgramError("Unknown")
 
@@ -270,26 +245,19 @@ def test_penalties_are_no_price_of_the_game_alone():
     game = pyspiel.load_game("kuhn_poker")
     prepared = HistoryTree.from_game(game, sigma_pre=Menu.of_actions(), sigma=uniform, penalties=1e-9)
     assert meta_equilibrium(prepared).value == pytest.approx(solve(game).value, abs=1e-7)
+    assert meta_equilibrium(_KUHN).value == solve(_KUHN).value
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("nodes", "value"), [((1,), 1.0), (({"a": "0.25", "b": "0.75"}, 4, -4), -2.0)])
-def test_where_nobody_moves(nodes, value, method):
+def test_where_nobody_moves_or_one_player_only(nodes, value, method):
     game = _game(*nodes)
     found = solve(game, method=method)
     assert found.value == value and found.nash_conv == 0.0 and not found.policy().state_lookup
     assert nash_conv(game, uniform) == 0.0 and best_response(game, uniform, 1).value == -value
     assert solve(pyspiel.load_efg_game(to_efg(game))).value == value
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_where_one_player_never_moves(method):
-    game = _game((2, 1, "xyz"), 3, -1, 2)
-    assert solve(game, method=method, target_nash_conv=None).value == pytest.approx(-1.0, abs=0.02)
-
-
-def test_a_game_alone_is_its_own_meta_game():
-    assert meta_equilibrium(_KUHN).value == solve(_KUHN).value
+    one = _game((2, 1, "xyz"), 3, -1, 2)
+    assert solve(one, method=method, target_nash_conv=None).value == pytest.approx(-1.0, abs=0.02)
 
 
 _FALSE = [[(3, -9), (0, 5)], [(1, 0), (2, 1)]]
@@ -304,6 +272,10 @@ def _ending_in(odd):
     ("call", "words"),
     [
         (lambda: solve(_KUHN, seconds=1.0), 'with method="exact"'),
+        (
+            lambda: solve(_KUHN, method="cfr", refine=True),
+            r'^solve\(\): .*method="exact" with refine=True, got',
+        ),
         (lambda: _KUHN.with_penalties(0.5), "game alone"),
         (lambda: restricted_nash(_KUHN, 0, model_probability=0.5), "game alone"),
         (lambda: meta_sequence_form_lp(_KUHN), "game alone"),
@@ -327,20 +299,24 @@ def test_what_a_game_alone_is_not(call, words):
         call()
 
 
-def test_crafted_trees(tmp_path):
-    tree = _KUHN
-    turns = np.flatnonzero(tree.infoset >= 0)
-    changed = {
-        "sigma_pre": tree.sigma_pre * 0.5,
-        "sigma": np.where(tree.player[tree.parent] >= 0, 0.5, tree.sigma),
-        "infoset": np.where(np.arange(tree.num_histories) == turns[0], -1, tree.infoset).astype(np.int32),
-        "action": np.where(tree.parent == turns[-1], tree.action + 1, tree.action).astype(np.int32),
-        "infoset_keys": None,
-        "utility_sum": math.nan,
-        "utility_range": math.inf,
-    }
-    for name, value in changed.items():
-        path = tmp_path / f"{name}.npz"
-        dataclasses.replace(tree, **{name: value}).save(path)
-        with pytest.raises(ValueError, match=r"expected a file written by HistoryTree\.save"):
-            HistoryTree.load(path)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"sigma_pre": _KUHN.sigma_pre * 0.5},
+        {"sigma": np.where(_KUHN.player[_KUHN.parent] >= 0, 0.5, _KUHN.sigma)},
+        {
+            "infoset": np.where(np.arange(_KUHN.num_histories) == _TURNS[0], -1, _KUHN.infoset).astype(
+                np.int32
+            )
+        },
+        {"action": np.where(_KUHN.parent == _TURNS[-1], _KUHN.action + 1, _KUHN.action).astype(np.int32)},
+        {"infoset_keys": None},
+        {"utility_sum": math.nan},
+        {"utility_range": math.inf},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_crafted_trees(changed, tmp_path):
+    dataclasses.replace(_KUHN, **changed).save(tmp_path / "tree.npz")
+    with pytest.raises(ValueError, match=r"expected a file written by HistoryTree\.save"):
+        HistoryTree.load(tmp_path / "tree.npz")
