@@ -2,7 +2,7 @@
 
 - OpenSpiel's C++ CFRPlusSolver runs on the tree's .efg export, LiteEFG's C++ CFR+ on a file in its own
   format; both are games that hold each history once for each pair of stop times. Compared are iterations.
-  That they lead to the same is tested elsewhere for OpenSpiel (tests/algorithms/zero_sum/test_equilibrium.py),
+  That they lead to the same is tested elsewhere for OpenSpiel (tests/algorithms/zero_sum/test_equilibrium.py)
   and printed here for LiteEFG.
 - An iteration over 2.8 million histories is compared with copying every array that it reads or writes, warm,
   and with less than that: without the buffers of its own.

@@ -44,7 +44,7 @@ _NOTHING = 1e-12  # of the range of utilities
 
 
 def _check(game, refined=True):
-    """A solution has OpenSpiel's value and NashConv; refined, it is an equilibrium of every proper subgame."""
+    """It has OpenSpiel's value and NashConv; refined, it is an equilibrium of every proper subgame."""
     plain, spread = solve(game), game.max_utility() - game.min_utility()
     assert plain.converged and plain.nash_conv <= _NOTHING * spread
     theirs = nash_conv_of(game, plain.policy())
