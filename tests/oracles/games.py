@@ -41,11 +41,9 @@ def tree_type(
     return pyspiel.GameType(**usual | given | other)
 
 
-_TYPE = tree_type(
-    "python_test_random_tree",
-    pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-    {"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0, "scale": 1.0, "ties": False},
-)
+_USUAL: dict[str, Any] = {"seed": 0, "depth": 4, "actions": 3, "chance": 0.2, "width": 0}
+_USUAL |= {"scale": 1.0, "ties": False}
+_TYPE = tree_type("python_test_random_tree", pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC, _USUAL)
 
 
 class RandomTreeGame(pyspiel.Game):
@@ -56,24 +54,11 @@ class RandomTreeGame(pyspiel.Game):
     """
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
-        params = params or {}
-        self.seed = int(params.get("seed", 0))
-        self.depth = int(params.get("depth", 4))
-        self.actions = int(params.get("actions", 3))
-        self.chance = float(params.get("chance", 0.2))
-        self.width = int(params.get("width", 0))
-        self.scale = float(params.get("scale", 1.0))
-        self.ties = bool(params.get("ties", False))
-        info = pyspiel.GameInfo(
-            num_distinct_actions=self.actions,
-            max_chance_outcomes=self.actions,
-            num_players=2,
-            min_utility=-self.scale,
-            max_utility=2.0 * self.scale,
-            utility_sum=self.scale,
-            max_game_length=self.depth,
-        )
-        super().__init__(_TYPE, info, params)
+        seed, depth, actions, chance, *others = (_USUAL | (params or {})).values()
+        self.settings = (seed, depth, actions, chance)
+        self.width, self.scale, self.ties = others
+        ends = (-self.scale, 2.0 * self.scale, self.scale)
+        super().__init__(_TYPE, pyspiel.GameInfo(actions, actions, 2, *ends, depth), params or {})
 
     def new_initial_state(self) -> RandomTreeState:
         return RandomTreeState(self)
@@ -112,7 +97,7 @@ def _position(seed: int, width: int, path: bytes) -> tuple[int, ...]:
 class RandomTreeState(pyspiel.State):
     def __init__(self, game: RandomTreeGame) -> None:
         super().__init__(game)
-        self.settings = (game.seed, game.depth, game.actions, game.chance)
+        self.settings = game.settings
         self.width, self.scale, self.ties = game.width, game.scale, game.ties
         self.path = b""  # bytes are not copied with a state
 
@@ -156,24 +141,9 @@ class RandomTreeState(pyspiel.State):
 pyspiel.register_game(_TYPE, RandomTreeGame)
 
 
-def random_tree(
-    seed: int,
-    depth: int = 4,
-    actions: int = 3,
-    chance: float = 0.2,
-    width: int = 0,
-    scale: float = 1.0,
-    ties: bool = False,
-) -> pyspiel.Game:
+def random_tree(seed: int, **parameters: Any) -> pyspiel.Game:
     """Return a `RandomTreeGame`."""
-    parameters = {"seed": seed, "depth": depth, "actions": actions, "chance": chance}
-    if width:
-        parameters["width"] = width
-    if scale != 1.0:
-        parameters["scale"] = scale
-    if ties:
-        parameters["ties"] = ties
-    return pyspiel.load_game("python_test_random_tree", parameters)
+    return pyspiel.load_game("python_test_random_tree", {"seed": seed} | parameters)
 
 
 class EfgText:
@@ -292,6 +262,12 @@ def random_efg(
     )
 
 
+def _name_of(state: Any, by: str) -> str:
+    if by == "position":
+        return str(state)
+    return str(state.history_str() if by == "history" else state.information_state_string())
+
+
 @functools.lru_cache(maxsize=32)  # the rows of a large game, drawn once for all tests that share its policies
 def random_policy(seed: int, support: str = "full", by: str = "history") -> Any:
     """Return a random policy as a function of the state; its randomness comes from (seed, information state).
@@ -312,11 +288,7 @@ def random_policy(seed: int, support: str = "full", by: str = "history") -> Any:
         return {a: float(w) for a, w in zip(actions, weights, strict=True)}
 
     def policy(state: Any) -> dict[int, float]:
-        if by == "position":
-            name = str(state)
-        else:
-            name = state.history_str() if by == "history" else state.information_state_string()
-        return row(name, tuple(state.legal_actions()))
+        return row(_name_of(state, by), tuple(state.legal_actions()))
 
     return policy
 
@@ -341,11 +313,7 @@ def random_menu(seed: int, most: int = 3, by: str = "history", sparse: bool = Fa
         ]
 
     def menu(state: Any) -> list[Any]:
-        if by == "position":
-            name = str(state)
-        else:
-            name = state.information_state_string() if by == "infoset" else state.history_str()
-        return entries(name, tuple(state.legal_actions()))
+        return entries(_name_of(state, by), tuple(state.legal_actions()))
 
     return Menu(menu)
 
