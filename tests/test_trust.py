@@ -55,8 +55,8 @@ def program(path, text):
 
 @pytest.fixture
 def evil(tmp_path):
-    """Return a program that leaves a file when it has run."""
-    return program(tmp_path / "evil.sh", f"touch {tmp_path}/ran")
+    """Return the spec of an engine that leaves a file when it has run."""
+    return f"uci(engine={program(tmp_path / 'evil.sh', f'touch {tmp_path}/ran')},nodes=1)"
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_options_in_an_identity_are_not_set(flag, tmp_path, fake, capsys):
 
 def test_an_opponents_spec_runs_nothing(tmp_path, evil, fake, capsys, monkeypatch):
     made = tmp_path / "made.sqlite"
-    folder = preparation(tmp_path / "bk", opponent=f"uci(engine={evil},store={made},nodes=1)")
+    folder = preparation(tmp_path / "bk", opponent=evil.replace("nodes", f"store={made},nodes"))
     assert main(["x", f"--opponent={folder}", f"--engine={fake}"]) == 1
     error = capsys.readouterr().err
     assert "opens and runs nothing" in error and "--opponent_spec" in error and error.count("\n") == 1
@@ -110,14 +110,13 @@ def test_an_opponents_spec_runs_nothing(tmp_path, evil, fake, capsys, monkeypatc
 
 
 def test_a_match_runs_nothing_that_its_folder_names(tmp_path, evil, fake):
-    spec = f"uci(engine={evil},nodes=1)"
-    folder = preparation(tmp_path / "bk", opponent=spec)
+    folder = preparation(tmp_path / "bk", opponent=evil)
     flags = [f"--from={folder}", "--games=2", f"--engine={fake}", "--store=:memory:", "--nocontrols"]
     done = launch("book_match", *flags, cwd=tmp_path)
     assert done.returncode == 1 and not (tmp_path / "ran").exists()
     assert done.stderr.count("\n") == 1 and "--opponent" in done.stderr
     # Whoever repeats it means it.
-    launch("book_match", *flags, f"--opponent={spec}", cwd=tmp_path)
+    launch("book_match", *flags, f"--opponent={evil}", cwd=tmp_path)
     assert (tmp_path / "ran").exists()
 
 
@@ -136,7 +135,7 @@ def test_the_error_of_a_wrong_fingerprint_does_not_say_the_right_one(tmp_path):
 
 
 def test_a_result_names_no_file_of_a_sparring(tmp_path):
-    """Any text in a field that file names could be made of; there are folders for ways out of them."""
+    """Of any text in a field that file names could be made of; an earlier match is put aside by number."""
     folder, victim = tmp_path / "out", tmp_path / "victim" / "repertoire.pgn"
     for name in ("last_x", "last_", "last_..", "last_1"):
         (folder / name).mkdir(parents=True)
@@ -150,11 +149,7 @@ def test_a_result_names_no_file_of_a_sparring(tmp_path):
                 resume("spar", folder, {"result.json": json.dumps(result | changed).encode()})
             assert victim.read_text() == "1. e4 *\n"
             assert (folder / "last.pgn").read_bytes() == left("spar")["last.pgn"]
-
-
-def test_an_earlier_match_is_put_aside_by_number(tmp_path):
-    message = json.loads(left("spar")["result.json"]) | {"games": {"played": 1}}
-    resume("spar", tmp_path, {"result.json": json.dumps(message).encode()})
+    resume("spar", tmp_path, {"result.json": json.dumps(result | {"games": {"played": 1}}).encode()})
     assert (tmp_path / "last_1.pgn").read_bytes() == left("spar")["last.pgn"]
 
 
@@ -252,21 +247,23 @@ def test_parts_neither_lose_trust_nor_gain_it(tmp_path, monkeypatch):
     register_policy("around", around)
     register_policy("reading", reading)
     game = pyspiel.load_game("kuhn_poker")
-    nested = ("leaf(file=a)", "around(of=leaf(file=a))", "noisy(policy=around(of=around(of=leaf(file=a))))")
-    texts = ({"name": "around", "of": "leaf(file=a)"}, {"name": "noisy", "policy": nested[1]})
-    more = ("around(trusted=true,of=leaf(file=a))", "mixture(a=uniform,b=leaf(file=a))")
-    for spec in (*nested, *texts, *more):
+    spec, around_it = "leaf(file=a)", "around(of=leaf(file=a))"
+    for nested in (
+        *(spec, around_it, f"noisy(policy=around(of={around_it}))", f"mixture(a=uniform,b={spec})"),
+        *(f"around(trusted=true,of={spec})", {"name": "around", "of": spec}),
+        {"name": "noisy", "policy": around_it},
+    ):
         made.clear()
         with pytest.raises(ValueError, match=r"opens and runs nothing, got leaf\(file=\.\.\.\)"):
-            make_policy(game, spec)
+            make_policy(game, nested)
         assert made == []
-        make_policy(game, spec, trusted=True)
+        make_policy(game, nested, trusted=True)
         assert made == ["a"]
     with pytest.raises(ValueError, match="opens and runs nothing"):
         make_policy(game, "reading", trusted=True)
     make_policy(game, "leaf")  # without the argument it touches nothing
     with pytest.raises(ValueError, match="opens and runs nothing"):  # and nothing is left of trust
-        make_policy(game, nested[0])
+        make_policy(game, spec)
 
 
 def test_each_argument_of_a_policy_is_a_part_or_declared_or_known_to_be_harmless():
@@ -285,17 +282,17 @@ def test_each_argument_of_a_policy_is_a_part_or_declared_or_known_to_be_harmless
 
 
 def test_settings_say_by_whom_they_are_trusted(tmp_path):
-    settings = PreparationSettings(opponent="games(file=/nonexistent.pgn)", trusted=True)
-    assert "trusted" not in settings.as_dict()
-    with pytest.raises(OSError, match="nonexistent"):
-        preparation_policies(settings, HashEngine())
-    with pytest.raises(ValueError, match="opens and runs nothing"):
-        preparation_policies(dataclasses.replace(settings, trusted=False), HashEngine())
-    fit = PreparationSettings(evaluation="calibrated", calibration="/nonexistent", trusted=True)
-    with pytest.raises(OSError, match="nonexistent"):
-        preparation_policies(fit, HashEngine())
-    with pytest.raises(ValueError, match="a calibration that is shipped"):
-        preparation_policies(dataclasses.replace(fit, trusted=False), HashEngine())
+    named = {"evaluation": "calibrated", "calibration": "/nonexistent"}
+    for fields, words in (
+        ({"opponent": "games(file=/nonexistent.pgn)"}, "opens and runs nothing"),
+        (named, "a calibration that is shipped"),
+    ):
+        settings = PreparationSettings(**fields, trusted=True)
+        assert "trusted" not in settings.as_dict()
+        with pytest.raises(OSError, match="nonexistent"):
+            preparation_policies(settings, HashEngine())
+        with pytest.raises(ValueError, match=words):
+            preparation_policies(dataclasses.replace(settings, trusted=False), HashEngine())
     for trusted in (True, False):
         with pytest.raises(ValueError, match="trusted"):
             Preparation.read(preparation(tmp_path / str(trusted), trusted=trusted))
@@ -303,9 +300,8 @@ def test_settings_say_by_whom_they_are_trusted(tmp_path):
 
 
 def test_game_strings_are_not_trusted(evil, tmp_path):
-    spec = f"uci(engine={evil},nodes=1)"
     for one, other in (("sigma", "sigma_pre"), ("sigma_pre", "sigma")):
-        policies = f"{one}={spec},{other}=uniform()"
+        policies = f"{one}={evil},{other}=uniform()"
         with pytest.raises((ValueError, RuntimeError), match="opens and runs nothing"):
             pyspiel.load_game(f"python_meta_precomputation(game=python_chess(max_plies=2),{policies})")
     assert not (tmp_path / "ran").exists()
@@ -320,10 +316,8 @@ def test_no_game_opens_a_file_but_by_parameters_that_are_known():
         for key, default in game.parameter_specification.items():
             if base_game.names_files(f"{game.short_name}({key}=x)"):
                 named.add(f"{game.short_name}.{key}")
-            elif isinstance(default, str):
-                assert f"{game.short_name}.{key}" in _TEXTS.split(), (
-                    "does it name a file? Then base_game says so"
-                )
+            elif isinstance(default, str):  # where it names a file, base_game has to know
+                assert f"{game.short_name}.{key}" in _TEXTS.split()
     assert {"efg_game.filename", "nfg_game.filename", "python_meta_precomputation.tree_file"} <= named
 
 
@@ -347,6 +341,7 @@ universal_poker.maxRaises universal_poker.numBoardCards universal_poker.raiseSiz
 
 # -- the rule ------------------------------------------------------------------------------------------------
 
+# Of a file or a program that their caller names.
 _WRITERS = (
     *("HistoryTree.save", "EvaluationStore.export", "Engines.export", "save_policy", "save_calibration"),
     *("write_exports", "write_match_pgn", "write_pgn", "Preparation.write", "write_polyglot", "write_report"),
@@ -363,12 +358,9 @@ def test_all_public_readers_are_watched():
             thing = getattr(face, name)
             methods = vars(thing) if inspect.isclass(thing) and thing.__module__.startswith("precomp") else {}
             things = {name: thing} | {f"{name}.{k}": getattr(thing, k) for k in methods if k[0] != "_"}
-            for key, function in things.items():
-                if callable(function) and _takes_a_file(function):
-                    found.add(key)
+            found |= {key for key, function in things.items() if _takes_a_file(function)}
     watched = {name for reader in READERS.values() for name in reader.covers}
-    others = {*_WRITERS, *_STARTERS}  # of a file or a program that their caller names
-    assert found <= watched | others, "see tools/readers.py, or say why not"
+    assert found <= watched.union(_WRITERS, _STARTERS), "see tools/readers.py, or say why not"
 
 
 def _takes_a_file(function):
