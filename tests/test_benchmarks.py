@@ -70,29 +70,24 @@ def test_bad_flags(run, flag):
 
 
 @pytest.mark.parametrize(
-    ("make", "size", "histories"),
-    [
-        (synthetic_tree, 1_000, 1_000),
-        (synthetic_tree, 30_000, 30_000),
-        (paired_tree, 1.4e-2, 1_500),
-        (paired_tree, 1.37e-3, 19_000),
-    ],
+    ("size", "histories"), [(1000, 1000), (30000, 30000), (0.014, 1500), (0.00137, 19000)]
 )
-def test_trees_for_measurements(make, size, histories):
-    tree = make(size)
+def test_trees_for_measurements(size, histories):
+    """Of one policy's moves, which are worth memorizing, or of both players', by a penalty."""
+    single = size > 1
+    tree = synthetic_tree(size) if single else paired_tree(size)
     tree.check()
-    assert tree.num_histories == pytest.approx(histories, rel=0.2 if make is synthetic_tree else 0.1)
+    assert tree.num_histories == pytest.approx(histories, rel=0.2 if single else 0.1)
     inner = tree.num_children > 0
     assert 1.7 < tree.num_children[inner].mean() < 2.3
     sums = np.bincount(tree.parent[1:], weights=(tree.sigma + tree.sigma_pre)[1:], minlength=len(inner))
-    expected = 1.0 if make is synthetic_tree else 2.0  # of one policy's moves, or of both
-    np.testing.assert_allclose(sums[inner], expected, atol=1e-12)
-    if make is paired_tree:
-        assert (np.bincount(tree.infoset_player) > tree.num_infosets / 3).all()
-    else:
+    np.testing.assert_allclose(sums[inner], 1.0 if single else 2.0, atol=1e-12)
+    if single:
         best = best_precomputation(tree, 0)
         assert best.size > 0 and best.value > best.unprepared
         assert sum(len(array) == tree.num_histories for array in tree_arrays(tree)) == 10
+    else:
+        assert (np.bincount(tree.infoset_player) > tree.num_infosets / 3).all()
 
 
 def test_ratio_is_of_the_shortest_times():

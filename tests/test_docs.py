@@ -77,10 +77,7 @@ def _pages_of_python():
 
 
 @pytest.mark.parametrize(("page", "engine"), list(_pages_of_python()))
-def test_python_snippets(page, engine, tmp_path, monkeypatch):
-    """In a folder that has the shipped searches, as a checkout has them."""
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(ROOT / _DATA, tmp_path / _DATA)
+def test_python_snippets(page, engine, folder):
     namespace, printed_text = {"__name__": "snippet"}, None
     for block in blocks(page):
         if block.language == "python" and (engine or not block.engine):
@@ -159,10 +156,15 @@ _SMALL = {
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, searches):
-    """A folder with the files that snippets and stories begin with, and searches where commands keep them."""
+def folder(tmp_path, monkeypatch):
+    """A folder to work in that has the shipped searches and games, as a checkout has them."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / _DATA, tmp_path / _DATA)
+
+
+@pytest.fixture
+def here(folder, monkeypatch, searches):
+    """The files that snippets and stories begin with, and searches where commands keep them."""
     shutil.copy(_DATA / "karpov_sample.pgn", "karpov.pgn")
     shutil.copy(_DATA / "repertoire_sample.pgn", "mine.pgn")
     games = (_DATA / "review_sample.pgn").read_text(encoding="utf-8")

@@ -28,35 +28,31 @@ def _of_a_file(path):
     return pyspiel.load_game(_META, {"tree_file": str(path), "form": "reweighted", "check_supports": False})
 
 
+_SPECS = "sigma=noisy(policy=uniform(),epsilon=0.5),sigma_pre=cfr(iterations=20)"
 GAMES = {
-    "chess": lambda path: pyspiel.load_game("python_chess(max_plies=16)"),
-    "chess from a position": lambda path: pyspiel.load_game(
-        "python_chess", {"fen": _KIWIPETE, "max_plies": 16, "threefold": True, "fifty_moves": True}
-    ),
-    "clock": lambda path: pyspiel.load_game(
-        "python_clock(game=connect_four(rows=5),time_0=7,time_1=6,move_time=4)"
-    ),
-    "clock with chance": lambda path: ClockGame(
-        {"game": {"name": "pig", "winscore": 4, "horizon": 9}, "time_0": 4, "time_1": 3}
-    ),
-    "clock of chess": lambda path: ClockGame(
-        {"game": {"name": "python_chess", "max_plies": 6}, "time_0": 2, "time_1": 2}
-    ),
-    "KJ poker": lambda path: pyspiel.load_game("python_kj_poker"),
-    "meta-game": lambda path: pyspiel.load_game(_META),
-    "meta-game of specs": lambda path: pyspiel.load_game(
-        f"{_META}(game=kuhn_poker(),sigma=noisy(policy=uniform(),epsilon=0.5),"
-        "sigma_pre=cfr(iterations=20),penalty_0=0.1,penalty_1=-1.0,form=reweighted)"
-    ),
+    "chess": "python_chess(max_plies=16)",
+    "chess from a position": f"python_chess(fen={_KIWIPETE},max_plies=16,threefold=true,fifty_moves=true)",
+    "clock": "python_clock(game=connect_four(rows=5),time_0=7,time_1=6,move_time=4)",
+    "clock with chance": {"game": {"name": "pig", "winscore": 4, "horizon": 9}, "time_0": 4, "time_1": 3},
+    "clock of chess": {"game": {"name": "python_chess", "max_plies": 6}, "time_0": 2, "time_1": 2},
+    "KJ poker": "python_kj_poker",
+    "meta-game": _META,
+    "meta-game of specs": f"{_META}(game=kuhn_poker(),{_SPECS},penalty_0=0.1,penalty_1=-1.0,form=reweighted)",
     "meta-game of a file": _of_a_file,
     "meta-game in memory": lambda path: MetaPrecomputationGame(menu_tree("tree", 3, policies=True)),
 }
 
 
+def _made(given, path):
+    if callable(given):
+        return given(path)
+    return pyspiel.load_game(given) if isinstance(given, str) else ClockGame(given)
+
+
 @pytest.fixture(scope="module")
 def games(tmp_path_factory):
     path = tmp_path_factory.mktemp("trees") / "tree.npz"
-    return {name: make(path) for name, make in GAMES.items()}
+    return {name: _made(given, path) for name, given in GAMES.items()}
 
 
 def test_no_game_is_missing(games):
@@ -132,28 +128,16 @@ def _facts(state):
     return str(state), state.history(), state.current_player(), state.legal_actions(), known, seen
 
 
-def _copies(game, state):
-    yield game.deserialize_state(state.serialize())
-    yield pyspiel.deserialize_game_and_state(pyspiel.serialize_game_and_state(game, state))[1]
-    yield state.clone()
-    yield copy.deepcopy(state)
-    yield pickle.loads(pickle.dumps(state))
-
-
 @pytest.mark.parametrize("name", GAMES)
 def test_contract(name, games):
     game = games[name]
     pyspiel.random_sim_test(game, num_sims=2, serialize=True, verbose=False)
     with pytest.raises(ValueError, match="no observation parameters"):
         game.make_py_observer(None, {"detail": 1})
+    text = pyspiel.serialize_game_and_state(game, game.new_initial_state())
     for again in (
-        pyspiel.load_game(str(game)),
-        pickle.loads(pickle.dumps(game)),
-        copy.deepcopy(game),
-        pyspiel.deserialize_game_and_state(pyspiel.serialize_game_and_state(game, game.new_initial_state()))[
-            0
-        ],
-        type(game)(game.get_parameters()),
+        *(pyspiel.load_game(str(game)), pyspiel.deserialize_game_and_state(text)[0]),
+        *(pickle.loads(pickle.dumps(game)), copy.deepcopy(game), type(game)(game.get_parameters())),
     ):
         assert type(again) is type(game)
         assert (str(again), again.get_parameters()) == (str(game), game.get_parameters())
@@ -162,7 +146,11 @@ def test_contract(name, games):
     _Walk(game, plays=0 if name == "KJ poker" else 5)
     rng, state = random.Random(2), game.new_initial_state()
     while not state.is_terminal():
-        for again in _copies(game, state):
+        text = pyspiel.serialize_game_and_state(game, state)
+        for again in (
+            *(game.deserialize_state(state.serialize()), pyspiel.deserialize_game_and_state(text)[1]),
+            *(state.clone(), copy.deepcopy(state), pickle.loads(pickle.dumps(state))),
+        ):
             assert type(again) is type(state)
             assert _facts(again) == _facts(state)
             action = rng.choice(state.legal_actions())

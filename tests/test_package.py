@@ -25,15 +25,10 @@ _ROOT = Path(__file__).resolve().parents[1]
 _PYPROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def _name(package: str, folder: Path, path: Path) -> str:
-    parts = path.relative_to(folder).with_suffix("").parts
-    return ".".join((package, *(part for part in parts if part != "__init__")))
-
-
 # Every module of the library in the checkout: {dotted name: file}.
 _SOURCES = {
-    _name(package, _ROOT / folder, path): path
-    for package, folder in (("precomp_games", "precomp_games"), ("precomp_games.algorithms", "algorithms"))
+    ".".join((*package, *path.relative_to(_ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
+    for package, folder in (((), "precomp_games"), (("precomp_games",), "algorithms"))
     for path in sorted((_ROOT / folder).rglob("*.py"))
 }
 
@@ -61,7 +56,6 @@ _OURS = ("precomp_games", "algorithms", "benchmarks", "examples", "tests", "tool
 
 
 def _is_ours(name: str) -> bool:
-    """Return whether a dotted name is of the project."""
     return name.partition(".")[0] in _OURS
 
 
@@ -87,9 +81,8 @@ _FACES |= {f"precomp_games.algorithms.{name}" for name in ("efce", "lookahead", 
 
 def _run(code: str) -> dict[str, list[str]]:
     """Run `code` in a fresh interpreter and return the JSON object that it prints last."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=_ROOT
-    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=_ROOT)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -99,22 +92,20 @@ def test_version_is_that_of_pyproject():
     assert importlib.metadata.version("precomp-games") == _PYPROJECT["project"]["version"]
 
 
-def _distribution(requirement: str) -> str:
-    return re.split(r"[\[<>=]", requirement)[0].lower().replace("_", "-")
-
-
 def test_what_modules_import_is_required_and_nothing_else():
     """An extra's packages are imported within functions, or by a module that only workers of it import."""
+
+    def distributions(*lists: str) -> set[str]:
+        return {re.split(r"[\[<>=]", text)[0].lower().replace("_", "-") for each in lists for text in each}
+
     names = {"open_spiel": "open-spiel", "pyspiel": "open-spiel", "absl": "absl-py", "google": "protobuf"}
     names |= {name: name.replace("_", "-") for name in ("annotated_types", "charset_normalizer")}
     project = _PYPROJECT["project"]
-    extras = ("cluster", "frames", "people", "study")
-    optional = {"dask", "cloudpickle"} | {
-        _distribution(text) for extra in extras for text in project["optional-dependencies"][extra]
-    }
+    extras = map(project["optional-dependencies"].get, ("cluster", "frames", "people", "study"))
+    optional = {"dask", "cloudpickle"} | distributions(*extras)
     tops = {name.partition(".")[0] for module in _SOURCES for name in _imports(module)}
     found = {names.get(top, top) for top in tops - set(sys.stdlib_module_names) - {"precomp_games"}}
-    required = {_distribution(text) for text in project["dependencies"]}
+    required = distributions(project["dependencies"])
     assert found - optional == required
     assert not required & optional
 
@@ -206,13 +197,13 @@ def _reached(example: ast.Module) -> Iterator[str]:
                 yield origin
 
 
-def _first_import(example: str) -> str:
+def _first_import(path: Path) -> str:
     """Return an example's first import outside of Python's own, followed through the other examples."""
-    tree = ast.parse((_ROOT / "examples" / f"{example}.py").read_text(encoding="utf-8"))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     names = [name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names]
     first = next(name for name in names if name not in sys.stdlib_module_names)
-    is_other = (_ROOT / "examples" / f"{first}.py").exists() and first != "common"
-    return _first_import(first) if is_other else first
+    other = path.with_name(f"{first}.py")
+    return _first_import(other) if other.exists() and first != "common" else first
 
 
 # Experiments with models of people, which fit them in ways of their own.
@@ -226,7 +217,7 @@ def test_examples_import_from_the_faces_and_first_what_tells_of_interrupts():
         reached = [name for name in _reached(ast.parse(text)) if path.stem not in _INSIDE]
         assert reached == [], f"{path}: names that no face has in its __all__"
         if '\nif __name__ == "__main__":\n' in text:
-            assert _first_import(path.stem) == "common", path
+            assert _first_import(path) == "common", path
 
 
 # Of things that no person says, "told" and "said" are no names either.
@@ -251,18 +242,16 @@ def test_docstrings_begin_with_a_verb_or_a_noun(folder):
 
 def test_exported_names_exist_and_are_documented():
     """Of functions and classes, ruff asks for docstrings."""
-    texts = [path.read_text(encoding="utf-8") for path in _SOURCES.values()]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in _SOURCES.values())
     for module in _SOURCES:
         loaded = importlib.import_module(module)
         names = getattr(loaded, "__all__", [])
         assert len(names) == len(set(names)), f"{module}: a name twice in __all__"
         for name in names:
-            value = getattr(loaded, name)
-            if not isinstance(value, types.FunctionType | types.ModuleType | type | Dispatcher):
-                documented = any(re.search(rf'^{name}\b.* = .*\n"""', text, re.M) for text in texts)
-                assert documented, f"{module}.{name} is not documented"
-            else:
-                assert value.__doc__, f"{module}.{name} is not documented"
+            value, documented = getattr(loaded, name), re.search(rf'^{name}\b.* = .*\n"""', text, re.M)
+            if isinstance(value, types.FunctionType | types.ModuleType | type | Dispatcher):
+                documented = value.__doc__
+            assert documented, f"{module}.{name} is not documented"
 
 
 # Checks that turn what is given into a plain number, text or array.

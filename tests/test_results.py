@@ -39,8 +39,7 @@ def made(name):
     return RESULTS[name]()
 
 
-def _searched(certified, *given, **how):
-    return certified(pyspiel.load_game("tic_tac_toe"), uniform, uniform, *given, **how)
+_BOARD = (pyspiel.load_game("tic_tac_toe"), uniform, uniform)
 
 
 def _match():
@@ -58,18 +57,12 @@ RESULTS: dict[str, Any] = {
     "strategy": lambda: made("equilibrium of both").strategies[1],
     "restricted": lambda: algorithms.restricted_nash(kuhn(), 0, model_probability=0.5),
     "equilibrium": lambda: algorithms.solve("kuhn_poker", method="cfr+", iterations=100, check_every=20),
-    "certificate": lambda: _searched(
-        algorithms.certified_precomputation, 0.1, 0, epsilon=0.5, max_rollouts=2000
+    "certificate": lambda: algorithms.certified_precomputation(
+        *_BOARD, 0.1, 0, epsilon=0.5, max_rollouts=999
     ),
-    "certified by evaluations": lambda: _searched(
-        algorithms.best_first_precomputation, 0.05, 0, lambda state: 0.0, gap=0.1
-    ),
-    "commitment": lambda: lookahead.commit_against_lookahead(
-        kuhn().game, 0, 1, lookahead.equilibrium_values(kuhn().game, 1)
-    ),
-    "search": lambda: search.alpha_beta(
-        pyspiel.load_game("tic_tac_toe").new_initial_state(), search.SearchBudget(depth=3)
-    ),
+    "evaluations": lambda: algorithms.best_first_precomputation(*_BOARD, 0.05, 0, lambda state: 0.0, gap=0.1),
+    "commitment": lambda: lookahead.commit_against_lookahead("kuhn_poker", 0, 1, lambda state: 0.0),
+    "search": lambda: search.alpha_beta(_BOARD[0].new_initial_state(), search.SearchBudget(depth=3)),
     "book": small_book,
     "match": _match,
     "statistics": lambda: MatchStatistics(3, 2, 1),
@@ -94,9 +87,7 @@ def test_a_result_says_what_it_is(name):
 
 def test_frames_need_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(
-        ImportError, match=r"to_frame\(\) needs pandas: pip install 'precomp-games\[frames\]'"
-    ):
+    with pytest.raises(ImportError, match=r"to_frame\(\) needs pandas: pip install 'precomp-games\[fra"):
         made("best").to_frame()
 
 
@@ -134,22 +125,11 @@ _POLICY = make_policy(kuhn_poker(), "noisy(policy=uniform(),epsilon=0.3)")
 _FOUND = Found(0.1 + 0.2, -5.55e-17, (1 / 3, -0.0), np.zeros((3, 2)), {"steps": 3}, ChessGame(), _POLICY)
 
 
-@pytest.mark.parametrize(
-    ("shown", "line"),
-    [
-        (_POLICY, "_NoisyPolicy(game=kuhn_poker(), policy=UniformRandomPolicy, epsilon=0.3)"),
-        (
-            PreparationSettings(penalty=0.01, max_plies=7, own_limit=SearchLimit(nodes=5)),
-            "PreparationSettings(penalty=0.01, own_limit=nodes=5, max_plies=7)",
-        ),
-        (small_book(), "Book(side='white', positions=4, distinct_positions=4)"),
-    ],
-)
-def test_lines_leave_out_defaults(shown, line):
-    assert repr(shown) == line
-
-
-def test_a_line_is_short_and_rounds():
+def test_a_line_is_short_rounds_and_leaves_out_defaults():
+    settings = PreparationSettings(penalty=0.01, max_plies=7, own_limit=SearchLimit(nodes=5))
+    assert repr(settings) == "PreparationSettings(penalty=0.01, own_limit=nodes=5, max_plies=7)"
+    assert repr(_POLICY) == "_NoisyPolicy(game=kuhn_poker(), policy=UniformRandomPolicy, epsilon=0.3)"
+    assert repr(small_book()) == "Book(side='white', positions=4, distinct_positions=4)"
     found = functools.partial(dataclasses.replace, _FOUND)
     line = "Found(value=0.3, gap=0, shares=(0.333333, 0), rows=float64[3, 2], work={'steps': 3}, game=python"
     assert repr(_FOUND).startswith(line) and repr(_FOUND).endswith("best=_NoisyPolicy)")
@@ -174,7 +154,7 @@ def test_json_has_what_a_result_holds():
 # -- tables, boards and plots -------------------------------------------------------------------------
 
 
-def test_tables_have_the_numbers():
+def test_tables_have_the_numbers_and_a_book_is_shown_on_a_board():
     best, frontier, strategy = made("best"), made("frontier"), made("strategy")
     assert best.columns()["gain"].sum() == pytest.approx(best.utility - best.unprepared)
     assert best.columns()["infoset"] == [kuhn().key(state.infoset) for state in best.states()]
@@ -184,32 +164,17 @@ def test_tables_have_the_numbers():
     assert book["after"][2:] == ["1. e4 e5", "1. e4 e5 2. Nf3 Nc6"]
     assert book["play"] == ["e4", "Nf3", "Nf3", "Bb5"]
 
-
-def test_a_book_is_shown_on_a_board():
     page = small_book()._repr_html_()
     assert page.startswith("<svg") and page.count('class="arrow"') == 2 * 2  # e4 and d4, line and head
     assert "1. e4 e5 2. Nf3 Nc6 3. Bb5" in page
 
 
-@pytest.fixture
-def figures():
-    yield
-    pyplot.close("all")
-
-
-@pytest.mark.usefixtures("figures")
-@pytest.mark.parametrize("name", ["frontier", "equilibrium", "equilibrium of both", "certificate"])
-def test_plots(name):
-    found = made(name)
-    axes = found.plot()
-    assert axes.get_xlabel() and axes.lines
-    assert found.plot(axes) is axes
-    with pytest.raises(ValueError, match=r"\.plot\(\): expected axes to be matplotlib's axes, got 3$"):
-        found.plot(3)
-
-
-@pytest.mark.usefixtures("figures")
 def test_plots_show_what_was_found():
+    for each in map(made, ("frontier", "equilibrium", "equilibrium of both", "certificate")):
+        axes = each.plot()
+        assert axes.get_xlabel() and axes.lines and each.plot(axes) is axes
+        with pytest.raises(ValueError, match=r"\.plot\(\): expected axes to be matplotlib's axes, got 3$"):
+            each.plot(3)
     frontier, found = made("frontier"), made("certificate")
     exact, beyond = (line.get_xydata() for line in frontier.plot().lines)
     drawn = np.concatenate([exact, beyond[1:-1]])  # which meet, and end at the largest size
@@ -220,3 +185,4 @@ def test_plots_show_what_was_found():
     upper, lower = found.plot().lines
     assert found.trace and upper.get_ydata()[-1] == found.upper and lower.get_ydata()[-1] == found.lower
     assert found.trace[-1][0] == found.work["rollouts"]
+    pyplot.close("all")

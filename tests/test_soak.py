@@ -56,7 +56,7 @@ def test_engines_that_misbehave(server, tmp_path):
         trial.check_lost(1)
 
 
-def test_what_is_drawn():
+def test_every_kind_is_drawn_with_a_case_for_it():
     rng = random.Random(0)
     assert {drawn(rng, list(KINDS))[0] for _ in range(1000)} == set(KINDS)
     kind, case = drawn(rng, ["engine faults"])

@@ -135,7 +135,7 @@ def test_the_error_of_a_wrong_fingerprint_does_not_say_the_right_one(tmp_path):
 
 
 def test_a_result_names_no_file_of_a_sparring(tmp_path):
-    """Of any text in a field that file names could be made of; an earlier match is put aside by number."""
+    """Any text in a field that file names could be made of; there are folders for ways out of them."""
     folder, victim = tmp_path / "out", tmp_path / "victim" / "repertoire.pgn"
     for name in ("last_x", "last_", "last_..", "last_1"):
         (folder / name).mkdir(parents=True)
@@ -149,7 +149,11 @@ def test_a_result_names_no_file_of_a_sparring(tmp_path):
                 resume("spar", folder, {"result.json": json.dumps(result | changed).encode()})
             assert victim.read_text() == "1. e4 *\n"
             assert (folder / "last.pgn").read_bytes() == left("spar")["last.pgn"]
-    resume("spar", tmp_path, {"result.json": json.dumps(result | {"games": {"played": 1}}).encode()})
+
+
+def test_an_earlier_match_is_put_aside_by_number(tmp_path):
+    message = json.loads(left("spar")["result.json"]) | {"games": {"played": 1}}
+    resume("spar", tmp_path, {"result.json": json.dumps(message).encode()})
     assert (tmp_path / "last_1.pgn").read_bytes() == left("spar")["last.pgn"]
 
 
