@@ -3,12 +3,12 @@
 import base64
 import dataclasses
 import re
+import string
 
 import chess
-import chess.pgn
 import pytest
 
-from precomp_games.chess import Book, BookMove, BookPage, BookPosition, Preparation, write_exports
+from precomp_games.chess import Book, BookPage, Preparation, PreparationSettings, write_exports
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
 from precomp_games.chess.plan.preparation import Neighbor
 from precomp_games.chess.study.page import ReportMatch
@@ -25,12 +25,12 @@ from tests.oracles.pages import (
     with_games,
     written,
 )
+from tests.oracles.pgn import read_back
 
 
 def test_a_page_has_all_that_it_needs_asks_for_nothing_and_is_the_same_each_time(tmp_path):
-    books = small(), small(chess.BLACK)
-    page = page_of(tmp_path / "a.html", *books)
-    assert page_of(tmp_path / "b.html", *books) == page
+    page, again = (page_of(tmp_path / "a.html", small(), small(chess.BLACK)) for _ in range(2))
+    assert page == again
     assert "unsafe" not in page.partition("<style>")[0] and "default-src &#39;none&#39;" in page
     addresses = set(re.findall(r"https?://([\w.-]+)", page))
     # Where the board and its pieces come from, and names that XML has; nothing of it is loaded.
@@ -41,16 +41,25 @@ def test_a_page_has_all_that_it_needs_asks_for_nothing_and_is_the_same_each_time
     assert not re.search(r"^(import|export)\b", page, re.MULTILINE)
 
 
+_SQUARES = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
+
+
 def test_the_data_of_a_page_are_those_of_its_book_and_of_the_games_behind_it(tmp_path):
     each = with_games(small())
     ends = PlayedGame("Dan", "Bob", 2000, "0-1", uci("e2e4 e7e5 e4e5 g8f6"))  # legal as far as 1... e5
     games = {uci("e2e4 g8f6"): ReplyGames(1, (ends,))} | each.made.games
     (data,) = data_of(page_of(tmp_path / "a.html", changed(each, games=games)))
     assert data["curve"] == pytest.approx([0.45, 0.65, 0.75, 0.8]) and data["price"] == pytest.approx(0.001)
-    assert [row["reach"] for row in data["positions"]] == [1.0, 0.05, 0.05]
+    for row, position, board in zip(
+        data["positions"], each.made.book.positions, each.made.book.boards, strict=True
+    ):
+        assert row["reach"] == position.reach and row["epd"] == board.epd()
+        pairs = [chess.square_name(_SQUARES.index(letter)) for letter in row["legal"]]
+        moves = {"".join(pair) for pair in zip(pairs[::2], pairs[1::2], strict=True)}
+        assert moves == {move.uci()[:4] for move in board.legal_moves}
     nodes = data["nodes"]
-    masses, values = nodes["mass"], nodes["value"]
-    assert masses[0] == pytest.approx(1.0) and values[0] == pytest.approx(0.8)
+    masses = nodes["mass"]
+    assert masses[0] == pytest.approx(1.0) and nodes["value"][0] == pytest.approx(0.8)
     boards = [chess.Board(data["start"])]
     for number, parent in enumerate(nodes["parent"][1:], start=1):
         board = boards[parent].copy()
@@ -65,8 +74,7 @@ def test_the_data_of_a_page_are_those_of_its_book_and_of_the_games_behind_it(tmp
     assert len(each.made.exits) == len(nodes["exit"]) and list(nodes["played"].values()) == [[7, 0.5]]
     assert set(nodes["note"].values()) == {"Where it begins.", "The Sicilian."}
     assert nodes["name"]["1"] == "B00 King's Pawn Game"
-    message = sorted(data["games"])  # each once, whatever the number of replies it is behind
-    assert message == [
+    assert sorted(data["games"]) == [  # each once, whatever the number of replies it is behind
         ["Ann", "Bob", 1999, "1-0", "e4 e5 Nf3 Nc6", "Mc0kGV5q"],
         ["Carol <b>", "Bob", None, "1/2-1/2", "", ""],
         ["Dan", "Bob", 2000, "0-1", "e4 e5", "Mc0k"],
@@ -84,46 +92,21 @@ def test_books_without_exits_and_without_positions(tmp_path):
     assert len(second["positions"]) == 4 and set(second["nodes"]["value"]) == {None}
 
 
-@pytest.mark.parametrize(
-    "fen",
-    [
-        chess.STARTING_FEN,
-        "r3k2r/pPp3p1/8/3pP3/1p6/8/P1P3pP/R3K2R w KQkq d6 0 1",
-        "4k3/8/8/8/1b6/8/3N4/4K2R w K - 0 1",  # a pin
-        "4r1k1/8/8/8/8/8/8/R3K2R w KQ - 0 1",  # a check, in which nobody castles
-        "8/8/8/2k5/2pP4/8/8/4K3 b - d3 0 1",
-    ],
-)
-def test_answers_that_the_pages_drill_accepts_are_legal_moves(fen, tmp_path):
-    squares = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    board = chess.Board(fen)
-    move = next(iter(board.legal_moves))
-    book = Book(board, board.turn, [BookPosition((), (BookMove(move, 1.0),), 1.0, 0.1)])
-    (data,) = data_of(page_of(tmp_path / "page.html", page_with(book, [0.1], 0.6, 0.5)))
-    message = data["positions"][0]["legal"]
-    pairs = {(squares.index(a), squares.index(b)) for a, b in zip(message[::2], message[1::2], strict=True)}
-    assert pairs == {(each.from_square, each.to_square) for each in board.legal_moves}
-
-
 def test_traps_are_written_beside_a_book_against_people(tmp_path):
-    for name, each in (("people", against_people()), ("others", small())):
-        (tmp_path / name).mkdir()
-        each.made.write(tmp_path / name)
-    with (tmp_path / "people" / "traps.pgn").open() as file:
-        game = chess.pgn.read_game(file)
-        assert chess.pgn.read_game(file) is None
+    small().made.write(tmp_path)
+    assert not (tmp_path / "traps.pgn").exists()
+    against_people().made.write(tmp_path)
+    game = read_back(tmp_path / "traps.pgn")
     assert game.board().variation_san(game.mainline_moves()) == "1. e4 c5 2. Nf3"
-    assert Preparation.read(tmp_path / "people").traps == against_people().made.traps
-    assert not (tmp_path / "others" / "traps.pgn").exists()
+    assert Preparation.read(tmp_path).traps == against_people().made.traps
 
 
 @pytest.mark.parametrize("name", ["x" * 1_000_000, "a\u202eb", "a\ud800b", "a\x1b[31m\x00"])
 def test_no_text_is_shown_as_it_came(name, tmp_path):
     """A megabyte of it, one that turns what follows, one that no file can hold, one that a terminal obeys."""
-    each = with_games(small())
     each = changed(
-        each,
-        settings=dataclasses.replace(each.made.settings, opponent=""),
+        small(),
+        settings=PreparationSettings(),
         engines=(name, name),
         expect=name,
         person=Person(name, 1),
@@ -157,8 +140,9 @@ def test_plots_are_pictures_whatever_is_in_them(tmp_path):
     ("name", "wrong"),
     [
         *((field.name, ...) for field in dataclasses.fields(BookPage)),
-        *((name, [...]) for name in ("matches", "sizes")),
-        *((name, {(): ...}) for name in ("notes", "plots")),
+        ("matches", [...]),
+        ("notes", {(): ...}),
+        ("plots", {(): ...}),
         ("sizes", [(1, 1.5)]),
         ("plots", {"Unreadable": "<svg"}),
         ("plots", {"Without a size": "<svg/>"}),
