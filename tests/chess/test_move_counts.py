@@ -4,6 +4,7 @@ import math
 import pickle
 import random
 import struct
+import types
 
 import chess
 import chess.polyglot
@@ -13,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precomp_games import make_policy
-from precomp_games.chess import ChessGame, action_of, games_policy
+from precomp_games.chess import ChessGame, action_of, games_policy, move_of
 from precomp_games.chess.data import move_counts
 from precomp_games.chess.data.move_counts import (
     CountsPolicy,
@@ -27,7 +28,7 @@ from precomp_games.chess.data.move_counts import (
 from precomp_games.chess.model.count_fit import RollingCounts
 from precomp_games.chess.model.opponents import GamesPolicy, polyglot_policy, rolling_fit
 from precomp_games.policies.specs import quoted
-from tests.oracles.pgn import game, mutated, polyglot_entry
+from tests.oracles.pgn import game, mutated, polyglot_entry, read_moves
 from tests.properties import examples
 
 GAME = ChessGame()
@@ -44,7 +45,7 @@ def after(*moves):
 
 
 def by_san(state, row):
-    return {state.board.san(chess.Move(a % 64, a // 64 % 64)): p for a, p in row.items()}
+    return {state.board.san(move_of(action)): p for action, p in row.items()}
 
 
 def actions(**weights):
@@ -72,6 +73,8 @@ def test_counts_by_hand(tmp_path):
     table, start = table_of(tmp_path, *GAMES), after()
     own = MoveCounts.of_tables([table_of(tmp_path, *GAMES, player="A")])
     everyone = MoveCounts.of_tables([table])
+    younger = [GameWeights(half_life=2.0, as_of=as_of) for as_of in (None, 2003.0)]
+    recent, dated = (MoveCounts.of_tables([table], weights) for weights in younger)
     for counts, state, row in (
         (everyone, start, {"d4": 2.0, "c4": 1.0, "e4": 1.0}),
         (everyone, MET, {"Nf3": 1.0, "Nc3": 2.0}),
@@ -79,23 +82,16 @@ def test_counts_by_hand(tmp_path):
         (own, start, {"d4": 1.0, "c4": 1.0, "e4": 1.0}),
         (own, MET, {"Nf3": 1.0, "Nc3": 1.0}),
         (own, after("d4"), {"Nf6": 1.0}),
-        (MoveCounts.of_tables([table], GameWeights(half_life=2.0)), MET, {"Nf3": 0.25, "Nc3": 1.5}),
-        (  # of a game that is newer, the age is none
-            MoveCounts.of_tables([table], GameWeights(half_life=2.0, as_of=2003.0)),
-            MET,
-            {"Nf3": 2**-1.25, "Nc3": 2**-0.25 + 1.0},
-        ),
+        (recent, MET, {"Nf3": 0.25, "Nc3": 1.5}),
+        (dated, MET, {"Nf3": 2**-1.25, "Nc3": 2**-0.25 + 1.0}),  # of a newer game, the age is none
     ):
         assert by_san(state, counts.at(state.board)) == pytest.approx(row, abs=1e-15)
 
 
 def test_weights_by_rating_and_speed(tmp_path):
-    table = table_of(
-        tmp_path,
-        game("1. e4 e5", WhiteElo="2500", BlackElo="2600", TimeControl="60"),
-        game("1. d4 d5", TimeControl="600+5"),
-        game("1. c4 c5", Date="1999.01.01"),
-    )
+    rated = {"WhiteElo": "2500", "BlackElo": "2600", "TimeControl": "60"}
+    others = game("1. d4 d5", TimeControl="600+5"), game("1. c4 c5", Date="1999.01.01")
+    table = table_of(tmp_path, game("1. e4 e5", **rated), *others)
     for state, options, row in (
         (after(), {"rating": 2700, "rating_scale": 100.0}, {"e4": 0.25, "d4": 1.0, "c4": 1.0}),
         (after("e4"), {"rating": 2700}, {"e5": 0.5}),
@@ -120,52 +116,27 @@ def test_batches_add_up(tmp_path, monkeypatch):
     assert whole.ply.tolist() == [0, 1, 2, 3, 4] * 3 + [0]
 
 
-def test_at_infinite_alpha_is_the_prior_and_at_none_the_frequencies(tmp_path):
-    """To 1e-12; and the prior where nothing was played."""
-    counts = MoveCounts.of_tables([table_of(tmp_path, *GAMES)])
-    prior = CountsPolicy(GAME, counts, 3.0)
-    for state in (after(), MET, after("e4"), after("a3", "a6")):
-        expected, weights = prior.action_probabilities(state), counts.at(state.board)
-        shares = {a: w / sum(weights.values()) for a, w in weights.items()} or expected
-        assert CountsPolicy(GAME, counts, math.inf, prior).action_probabilities(state) == expected
-        for alpha, row in ((1e15, expected), (0.0, shares)):
-            found = CountsPolicy(GAME, counts, alpha, prior).action_probabilities(state)
-            assert found == pytest.approx(row, abs=1e-12)
-    uniform = CountsPolicy(GAME, counts, math.inf).action_probabilities(after())
-    assert uniform == pytest.approx(dict.fromkeys(after().legal_actions(), 1 / 20))
-
-
-class Source:
-    """Counts that are the same everywhere."""
-
-    def __init__(self, weights):
-        self.weights = weights
-
-    def at(self, board):
-        return self.weights
-
-
-def test_the_formula(tmp_path):
-    counts = MoveCounts.of_tables([table_of(tmp_path, *GAMES)])
-    prior = actions(a2a3=0.75, d2d4=0.25)
-    row = CountsPolicy(GAME, counts, 2.0, lambda _: prior).action_probabilities(after())
-    assert row == pytest.approx(actions(d2d4=2.5 / 6, c2c4=1 / 6, e2e4=1 / 6, a2a3=1.5 / 6), abs=1e-15)
-    odd = Source(actions(d2d4=6.0) | {7: 5.0})  # 7 is no legal action
-    row = CountsPolicy(GAME, odd, 2.0, lambda _: prior).action_probabilities(after())
-    assert row == pytest.approx(actions(d2d4=6.5 / 8, a2a3=1.5 / 8), abs=1e-15)
-
-
 @examples(200)
 @given(
-    st.dictionaries(st.sampled_from(after().legal_actions()), st.floats(1e-6, 1e6), max_size=20),
-    st.floats(0.0, 1e9),
+    st.dictionaries(st.sampled_from([7, *after().legal_actions()]), st.floats(1e-6, 1e6) | st.just(0.0)),
+    st.floats(0.0, 1e9) | st.sampled_from([0.0, 5e-324, 1e300, math.inf]),
 )
 @example({}, 5e-324)
 @example({}, 0.0)
-def test_rows_are_distributions(weights, alpha):
-    row = CountsPolicy(GAME, Source(weights), alpha).action_probabilities(after())
-    assert math.fsum(row.values()) == pytest.approx(1.0) and min(row.values()) >= 0.0
-    assert set(row) <= set(after().legal_actions())
+def test_a_prior_is_worth_alpha_games_and_is_all_where_there_are_none(weights, alpha):
+    """Of moves that are not legal, such as 7, and of those without weight there are none."""
+    prior, source = actions(a2a3=0.75, d2d4=0.25), types.SimpleNamespace(at=lambda _: weights)
+    counted = {a: w for a, w in weights.items() if a != 7 and w > 0.0}
+    games = math.fsum(counted.values())
+    share = 1.0 if math.isinf(alpha) or not games else alpha / (games + alpha)
+    expected = dict.fromkeys(after().legal_actions(), 0.0) | {a: share * p for a, p in prior.items()}
+    for a, w in counted.items():
+        expected[a] += (1.0 - share) * w / games
+    row = CountsPolicy(GAME, source, alpha, lambda _: prior).action_probabilities(after())
+    assert dict.fromkeys(expected, 0.0) | row == pytest.approx(expected, abs=1e-12)
+    if not games:
+        uniform = dict.fromkeys(after().legal_actions(), 1 / 20)
+        assert CountsPolicy(GAME, source, alpha).action_probabilities(after()) == pytest.approx(uniform)
 
 
 # -- rolling -----------------------------------------------------------------------------------------------
@@ -206,11 +177,10 @@ def test_rolling_is_a_policy_for_each_month_that_has_only_those_before(tmp_path_
 
 def test_rare_positions_are_left_to_the_prior(tmp_path):
     path = tmp_path / "games.pgn"
-    lines = ["1. e4 e5 2. Nf3", "1. e4 e5 2. Nf3", "1. e4 c5 2. c3", "1. d4"]
-    path.write_text("".join(game(f"{line} {{{k}}}", "A", "B", Round=str(k)) for k, line in enumerate(lines)))
+    lines = ["1. e4 e5 2. Nf3 {again}", "1. e4 e5 2. Nf3", "1. e4 c5 2. c3", "1. d4"]
+    path.write_text("".join(game(line, Round=str(k)) for k, line in enumerate(lines)))
     every, some, none = (games_policy(GAME, path, "A", alpha=1.0, least=least) for least in (1, 2, 5))
-    prior = CountsPolicy(GAME, MoveCounts.of_tables([]))
-    rare = after("e4", "c5")
+    prior, rare = CountsPolicy(GAME, MoveCounts.of_tables([])), after("e4", "c5")
     for policy, state, expected in (
         (some, after(), every),
         (some, after("e4", "e5"), every),
@@ -276,12 +246,18 @@ def test_games_that_went_on_after_the_end(tmp_path):
 # -- Polyglot ----------------------------------------------------------------------------------------------
 
 CASTLE = chess.Board("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
-BOOK = b"".join(
-    [
-        *(polyglot_entry(START, move, weight) for move, weight in (("e2e4", 30), ("d2d4", 10), ("a2a3", 0))),
-        *(polyglot_entry(CASTLE, move, weight) for move, weight in (("e1h1", 5), ("e1a1", 3), ("e1e8", 9))),
-    ]
-)
+
+
+def entries(text, board=START):
+    """Return entries of moves with their weights, sorted; "..." is before those after 1. e4."""
+    words = [word.split(":") for word in text.split()]
+    return sorted(
+        polyglot_entry(LATER if move.startswith("...") else board, move.removeprefix("..."), int(weight))
+        for move, weight in words
+    )
+
+
+BOOK = b"".join([*entries("e2e4:30 d2d4:10 a2a3:0"), *entries("e1h1:5 e1a1:3 e1e8:9", CASTLE)])
 
 
 @pytest.fixture
@@ -300,53 +276,30 @@ def test_a_polyglot_book_is_read_as_python_chess_reads_it(book):
     assert PolyglotCounts.read(book, "uniform").at(START) == actions(e2e4=1.0, d2d4=1.0, a2a3=1.0)
     row = polyglot_policy(GAME, book, alpha=0.0).action_probabilities(after())
     assert row == actions(e2e4=0.75, d2d4=0.25)
-    with chess.polyglot.open_reader(book) as reader:
-        read = {action_of(e.move): float(e.weight) for e in reader.find_all(START, minimum_weight=0)}
-    assert read == counts.at(START)
+    read = read_moves(book, START)  # but for what is of no weight
+    assert {action_of(move): float(weight) for move, weight in read.items()} == actions(e2e4=30.0, d2d4=10.0)
     book.write_bytes(BOOK + struct.pack(">QHHI", chess.polyglot.zobrist_hash(START), 5 << 12, 9, 0) + b"abc")
     broken = PolyglotCounts.read(book)  # its last move becomes no piece that there is
     assert broken.at(START) == counts.at(START) and broken.left_out == {"an entry that breaks off": 1}
 
 
-def entries(text):
-    """Return entries of moves with their weights, sorted; "..." is before those after 1. e4."""
-    words = [word.split(":") for word in text.split()]
-    return sorted(
-        polyglot_entry(LATER if move.startswith("...") else START, move.removeprefix("..."), int(weight))
-        for move, weight in words
-    )
-
-
-_GOOD = "e2e4:30 d2d4:10 ...c7c5:7"
+GOOD = entries("e2e4:30 d2d4:10 ...c7c5:7")
+USUAL = {"e2e4": 30.0, "d2d4": 10.0}
+UNSORTED, AGAIN, ZERO = "entries not sorted", "entries that repeat", "moves of weight 0"
+ALONE = "positions without other moves"
 
 
 @pytest.mark.parametrize(
     ("data", "strange", "row"),
     [
-        (entries(_GOOD), {}, {"e2e4": 30.0, "d2d4": 10.0}),
-        (entries(_GOOD)[::-1], {"entries not sorted": 1}, {"e2e4": 30.0, "d2d4": 10.0}),
-        (
-            [*entries(_GOOD), *entries(_GOOD)[:1]],
-            {"entries not sorted": 1, "entries that repeat": 1},
-            None,
-        ),
-        (entries(f"{_GOOD} {_GOOD} e2e4:1"), {"entries that repeat": 4}, {"e2e4": 61.0, "d2d4": 20.0}),
-        (
-            entries(f"{_GOOD} a2a3:0 ...a7a6:0"),
-            {"moves of weight 0": 2},
-            {"e2e4": 30.0, "d2d4": 10.0, "a2a3": 0.0},
-        ),
-        (entries("e2e4:0 e2e4:5"), {"entries that repeat": 1}, {"e2e4": 5.0}),
-        (
-            entries("a2a3:0 b2b3:0 ...c7c5:1"),
-            {"moves of weight 0": 2, "positions without other moves": 1},
-            {"a2a3": 0.0, "b2b3": 0.0},
-        ),
-        (
-            [*entries("e2e4:0"), b"half"],
-            {"moves of weight 0": 1, "positions without other moves": 1},
-            None,
-        ),
+        (GOOD, {}, USUAL),
+        (GOOD[::-1], {UNSORTED: 1}, USUAL),
+        ([*GOOD, GOOD[0]], {UNSORTED: 1, AGAIN: 1}, None),
+        (sorted([*GOOD, *GOOD, *entries("e2e4:1")]), {AGAIN: 4}, {"e2e4": 61.0, "d2d4": 20.0}),
+        (sorted([*GOOD, *entries("a2a3:0 ...a7a6:0")]), {ZERO: 2}, USUAL | {"a2a3": 0.0}),
+        (entries("e2e4:0 e2e4:5"), {AGAIN: 1}, {"e2e4": 5.0}),
+        (entries("a2a3:0 b2b3:0 ...c7c5:1"), {ZERO: 2, ALONE: 1}, {"a2a3": 0.0, "b2b3": 0.0}),
+        ([*entries("e2e4:0"), b"half"], {ZERO: 1, ALONE: 1}, None),
     ],
 )
 def test_polyglot_files_that_are_not_as_they_should_be_are_read(book, caplog, data, strange, row):
@@ -361,10 +314,9 @@ def test_polyglot_files_that_are_not_as_they_should_be_are_read(book, caplog, da
     assert again.at(START) == counts.at(START) and again.at(LATER) == counts.at(LATER)
     policy = polyglot_policy(GAME, book)
     assert sum(policy.action_probabilities(after()).values()) == pytest.approx(1.0)
-    lines = [record.getMessage() for record in caplog.records]
-    wrong = [*strange.items(), *[("an entry that breaks off", 1)] * (b"half" in data)]
-    assert len(lines) == (len(wrong) > 0)
-    assert all(f" {count} {what}" in lines[0] for what, count in wrong)
+    wrong = strange | {"an entry that breaks off": 1} if b"half" in data else strange
+    assert len(caplog.messages) == (len(wrong) > 0)
+    assert all(f" {count} {what}" in caplog.messages[0] for what, count in wrong.items())
     assert not any(what.startswith("moves of weight") for what in PolyglotCounts.read(book, "score").strange)
 
 

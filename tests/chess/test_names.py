@@ -1,6 +1,5 @@
 """Names of players: those that are the same, those that may be, and what is read of a player."""
 
-import collections
 import itertools
 import types
 
@@ -10,11 +9,8 @@ from absl import flags
 
 from precomp_games.chess import (
     ChessGame,
-    EnginePool,
-    EvaluationStore,
     GameReport,
     PreparationSettings,
-    StoredEngine,
     games_policy,
     read_games,
     write_pgn,
@@ -29,22 +25,17 @@ from precomp_games.chess.data.names import (
     tag_text,
 )
 from precomp_games.chess.data.pgn_files import pgn_names
-from precomp_games.chess.model.played import engine_moves, pgn_moves, pgn_results, reply_games
+from precomp_games.chess.model.played import pgn_moves, pgn_results, reply_games
 from precomp_games.commands import opponent
 from precomp_games.commands._chess import print_games
-from tests.chess.test_engine import FAKE, LIMIT
-from tests.oracles.pgn import after, game, read
+from tests.oracles.pgn import game, read
 from tools.samples import small_book
 
 SAME = [
     "José, A|Jose\u0301, A|JOSÉ,A.|josé_a|(José) A",
-    "Ångström, Åse|A\u030angstro\u0308m, A\u030ase",
-    "Žižek|Z\u030ciz\u030cek",
-    "Ñuñez, N|N\u0303un\u0303ez, N",
     "Nguyễn, V|Nguye\u0302\u0303n, V",
     "Королёв, Й|Короле\u0308в, И\u0306",
     "O'Kelly, A|O’Kelly, A|O‘Kelly,A.|OKelly, A|O`Kelly, A|Oʼkelly, A|O´Kelly, A",
-    "d'Artagnan|D’Artagnan|dArtagnan",
     "Vachier-Lagrave, M|Vachier‐Lagrave, M|VACHIER–LAGRAVE,M",
     "jose_müller|JOSE MÜLLER|jose mu\u0308ller",
     'Fischer, Robert "Bobby"|Fischer, Robert “Bobby”',
@@ -54,26 +45,19 @@ SAME = [
 
 MAY_BE = [
     "Blübaum, Matthias|Bluebaum, Matthias|Blubaum, M|bluebaum matthias|Matthias Blübaum|GM Blübaum, M.",
-    "Jörgensen, J|Joergensen, Jan|Jorgensen, J.",
     "Sørensen, Søren|Soerensen, S|Sorensen, Soren",
-    "Mäki, V|Maeki, Veikko|Maki, V",
     "Åkesson, Ralf|Aakesson, R|Akesson, Ralf",
     "Ægisson, Æ|Aegisson, A|Agisson, A",
     "Weiß, Übung|Weiss, U",
-    "Łuczak, Ł|Luczak, Lech",
     "Đurić, S|Djuric, Stefan|Duric, S",
-    "Núñez, J|Nunez, J",
-    "Černý, Š|Cerny, S",
     "Þórsson, Ð|Thorsson, D",
     "Yılmaz, İ|Yilmaz, I",
     "José_Müller|jose_muller|José Müller|Jose Mueller|JOSE-MULLER|Müller, José|josemuller",
     "Карпов, Анатолий|Karpov, Anatoly|Karpow, Anatolij|Karpov,A|Анатолий Карпов",
-    "Морозевич, Александр|Morozevich, Alexander|Morozevich,A",
     "Корчной, В.|Korchnoi, Viktor|Korchnoj, V",
     "Спасский, Борис|Spassky, Boris|Boris Spassky",
     "Таль, Михаил|Tal, Michail",
     "Грищук, Александр|Grischuk, Alexander|Grishchuk, A",
-    "Αρώνης, Α|Aronis, A",
     "丁立人|Ding, Liren|Ding Liren|Liren Ding|Ding,L",
     "侯逸凡|Hou, Yifan|Hou Yi Fan|Hou, Yi-Fan",
     "O'Kelly, Alberic|O Kelly, A|O-Kelly, A",
@@ -88,14 +72,11 @@ OTHERS = [
     "Karpov, Anatoly|Karpova, Anatoly",
     "Karpov, A.|Karpova",
     "Karpov, Anatoly|Karpov, Sergey",
-    "Polgar, Judit|Polgar, Sofia",
     "Carlsen, Magnus|Magnus",
     "Carlsen, Magnus|Magnus, Carl",
     "Smith, John|John, Smithers",
     "A. Karpov|A. Kramnik",
     "Müller, K|Möller, K",
-    "Blübaum, Matthias|Blübaum, Thomas",
-    "Player1|Player11",
     "Карпов|Каспаров",
     "?|Karpov",
     "GM|GM Karpov",
@@ -150,19 +131,15 @@ def test_a_player_is_one_of_a_file_and_who_is_left_out_all_that_may_be(tmp_path)
         game("1. c4", "Karpova, Anna", "Polgar, Judit"),
         game("1. b3", "KARPOV,Anatoly", "Polgar, Sofia"),
     ]
-    for player, count in (
-        *(("karpov anatoly", 2), ("Karpov, A.", 1), ("Karpov, A.; Karpov, Anatoly", 3), ("Karpova", 1)),
-    ):
-        assert len(read(tmp_path, *games, player=player)[0]) == count
+    counts = {"karpov anatoly": 2, "Karpov, A.": 1, "Karpov, A.; Karpov, Anatoly": 3, "Karpova": 1}
+    assert {player: len(read(tmp_path, *games, player=player)[0]) for player in counts} == counts
     # Who is left out may be spelled otherwise than in the file.
     for without, count in (("Karpov", 1), ("Karpov Anatoli", 1), ("Karpov, B.; Nobody", 4)):
         assert len(read(tmp_path, *games, without=without)[0]) == count
-    assert pgn_names(tmp_path / "games.pgn")["Other"] == 2
     _, report = read(tmp_path, *games, player="Karpov, A.")
     assert report.names == ("Karpov, A.",) and str(report).startswith("1 game; ")
-    assert report.alike == {"Karpov, Anatoly": 1, "KARPOV,Anatoly": 1} and "Karpov, Anatoly" in str(report)
+    assert report.alike == {"Karpov, Anatoly": 1, "KARPOV,Anatoly": 1}
     for player, words in (
-        ("Polgar", "fits 2 names in .*: Polgar, Judit; Polgar, Sofia"),
         ("Karpof", r"expected moves of 'Karpof' .*games of 'Karpov, A\.'"),
         (" ; ", "games of"),
     ):
@@ -197,8 +174,7 @@ _FITS = r"expected one player, got .* which fits 3 names .*Bluebaum, Matthias.*B
         ("BLUBAUM,M.", "Blubaum, M"),
         ("Blubaum M; Blübaum Matthias", "Blübaum, Matthias; Blubaum, M"),
         ("Blubaum M; Blübaum Matthias; Bluebaum Matthias", "; ".join(_BLUEBAUM)),
-        *((asked, None) for asked in ("Bluebaum", "Blübaum", "Blubaum", "blübaum m", "Matthias Blübaum")),
-        ("GM Blubaum,Matthias", None),
+        *((asked, None) for asked in ("Bluebaum", "blübaum m", "Matthias Blübaum", "GM Blubaum,Matthias")),
     ],
 )
 def test_what_fits_several_is_asked_and_what_is_not_taken_is_reported(asked, taken, bluebaum):
@@ -232,7 +208,9 @@ def test_all_who_ask_for_one_tell_of_others(bluebaum, capsys):
     assert capsys.readouterr().out == f"Opponent's games    {model.report}\n"
 
 
-@pytest.mark.parametrize("asked", [*_BLUEBAUM, "bluebaum", "Matthias_Blübaum", "Blubaum; Bluebaum, Matthias"])
+@pytest.mark.parametrize(
+    "asked", ["Blubaum, M", "bluebaum", "Matthias_Blübaum", "Blubaum; Bluebaum, Matthias"]
+)
 def test_all_spellings_are_taken_where_that_is_asked_and_left_out(asked, bluebaum):
     given = flags.FlagValues()
     opponent.define(given)
@@ -276,60 +254,3 @@ def test_escapes_in_tags_are_read_and_written(written, meant, tmp_path):
         assert report.names == (meant,) and record.own == (chess.WHITE,)
     write_pgn(small_book(), path, {"White": meant, "Black": "Other"})
     assert pgn_names(path) == {meant: 1, "Other": 1} and next(read_games(path)).white == meant
-
-
-# -- moves and results of a player -------------------------------------------------------------------------
-
-
-def test_moves_of_a_player(tmp_path):
-    path = tmp_path / "games.pgn"
-    games = (
-        game("1. e4 e5 2. Nf3 (2. f4 exf4) {a comment} Nc6", "Müller,  Hans", "Other"),
-        game("1. e4 c5 2. Nf3", "Other", "müller, hans"),
-        game("1. d4 d5", "Other", "Third"),
-    )
-    path.write_bytes("".join(games).encode("latin-1"))
-    moves = {(after(""), "e2e4"): 1, (after("e4 e5"), "g1f3"): 1, (after("e4"), "c7c5"): 1}
-    assert pgn_moves(path, "MÜLLER, Hans") == moves
-    everyone = pgn_moves(path)
-    assert everyone[after(""), "e2e4"] == 2 and sum(everyone.values()) == 9
-    assert sum(pgn_moves(path, skip_plies=2).values()) == 3
-    with pytest.raises(ValueError, match=r"pgn_moves\(\): expected moves of 'Nobody'.*games of 'Other'"):
-        pgn_moves(path, "Nobody")
-    with pytest.raises(ValueError, match="more than 9 plies"):
-        pgn_moves(path, "other", skip_plies=9)
-    with pytest.raises(OSError, match="none"):
-        pgn_moves(tmp_path / "none.pgn")
-
-
-def test_results_of_a_player(tmp_path):
-    path = tmp_path / "games.pgn"
-    games = [("A", "B", "1-0"), ("B", "A", "1/2-1/2"), ("C", "A", "1-0"), ("A", "B", "*")]
-    path.write_text("".join(game("1. e4 e5 2. Nf3", *names, Result=result) for *names, result in games))
-    own = [after(""), after("e4 e5")]
-    assert pgn_results(path, "a") == [(own, 1.0), ([after("e4")], 0.5), ([after("e4")], 0.0)]
-    assert pgn_results(path, "A", skip_plies=2)[:1] == [(own[1:], 1.0)]
-    everyone = pgn_results(path)
-    assert len(everyone) == 6 and sum(score for _, score in everyone) == 3.0
-    with pytest.raises(ValueError, match=r"pgn_results\(\): expected moves of 'D'.*games of 'A'"):
-        pgn_results(path, "D")
-
-
-def test_an_engines_own_games():
-    with (
-        EvaluationStore(":memory:") as store,
-        EnginePool(FAKE, workers=2, options={"Skill Level": 5}) as pool,
-    ):
-        engine = StoredEngine(store, pool)
-        how = {"games": 3, "plies": 2, "samples": 5, "opening_plies": 2}
-        moves = engine_moves(engine, LIMIT, **how)
-        totals: collections.Counter[str] = collections.Counter()
-        for (epd, move), count in moves.items():
-            assert chess.Move.from_uci(move) in chess.Board(epd + " 0 1").legal_moves
-            totals[epd] += count
-        assert set(totals.values()) == {5} and 4 <= len(totals) <= 6
-        searches = engine.searches
-        assert engine_moves(engine, LIMIT, **how) == moves and engine.searches == searches  # stored
-        assert engine_moves(engine, LIMIT, **how, seed=1) != moves
-        one = engine_moves(engine, LIMIT, games=2, plies=1, opening_plies=0)
-        assert list(one.values()) == [1]

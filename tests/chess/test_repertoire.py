@@ -1,6 +1,7 @@
-"""A person's own book: the lines read from its files, and the report of the rest."""
+"""A person's own book: the lines read from its files, and what it is worth as a preparation."""
 
 import collections
+import dataclasses
 import random
 
 import chess
@@ -8,9 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precomp_games.chess import read_repertoire, write_pgn, write_polyglot
-from precomp_games.chess.game import is_legal
+from precomp_games.chess import (
+    EnginePool,
+    Engines,
+    EvaluationStore,
+    PreparationSettings,
+    StoredEngine,
+    judge_repertoire,
+    read_repertoire,
+    write_pgn,
+    write_polyglot,
+)
+from precomp_games.chess.game import action_of, is_legal
+from precomp_games.chess.plan.repertoire_book import repertoire_preparation, with_likely_replies
+from precomp_games.chess.study.drill import book_cards
 from tests.oracles.chess_books import book_of
+from tests.oracles.engines import HashEngine
 from tests.oracles.pgn import after, mutated, polyglot_entry
 from tests.oracles.pgn import game as pgn
 from tests.properties import examples
@@ -68,10 +82,10 @@ def test_variations_marks_and_transpositions(tmp_path):
 
 
 def test_black_and_several_files(tmp_path):
-    first, second = tmp_path / "one.pgn", tmp_path / "two.pgn"
-    first.write_text(game("1. e4 e5 (1... c5) 2. Nf3 Nc6"))
-    second.write_text(game("1. e4 c6") + game("1. d4 d5"))
-    book = read_repertoire([first, second], chess.BLACK)
+    files = {"one.pgn": game("1. e4 e5 (1... c5) 2. Nf3 Nc6"), "two.pgn": game("1. e4 c6") + game("1. d4 d5")}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    book = read_repertoire([tmp_path / name for name in files], chess.BLACK)
     assert known(book) == of(e4="e7e5 c7c5 c7c6", e4_e5_Nf3="b8c6", d4="d7d5")
     assert book.positions[after("d4")].source == "two.pgn, game 2" and book.player == 1
 
@@ -147,32 +161,27 @@ def test_what_the_library_writes_is_read_again(tmp_path):
     files = [tmp_path / "book.pgn", tmp_path / "book.bin"]
     write_pgn(written, files[0])
     write_polyglot(written, files[1])
-    for file in files:
-        book = read_repertoire(file, chess.WHITE)
-        assert known(book) == lines
-    assert book.report.entries == 4 and not book.report.left_out
-    both = read_repertoire(files, chess.WHITE)
-    assert known(both) == lines and both.report.contradictions == 0
+    for source in (files[0], files[1], files):
+        book = read_repertoire(source, chess.WHITE)
+        assert known(book) == lines and not book.report.contradictions and not book.report.left_out
+    assert book.report.entries == 4
     with pytest.raises(ValueError, match="4 left out: entries of the other side"):
         read_repertoire(files[1], chess.BLACK)
 
 
 def test_what_is_wrong_with_a_polyglot_file_is_counted(tmp_path):
-    """Not sorted, with an entry twice, one of weight 0, one of the other side, and half of one."""
-    path, start, later = tmp_path / "book.bin", chess.Board(), chess.Board()
-    later.push_uci("e2e4")
-    own, unwanted = polyglot_entry(start, "e2e4", 3), polyglot_entry(start, "a2a3", 0)
-    entries = sorted([own, polyglot_entry(later, "g8f6", 3)])[::-1]
-    path.write_bytes(b"".join([*entries, own, unwanted, b"half"]))
+    """With an entry twice, one of weight 0, one of the other side, and half of one."""
+    path, later = tmp_path / "book.bin", chess.Board(f"{after('e4')} 0 1")
+    own, unwanted = (
+        polyglot_entry(chess.Board(), move, weight) for move, weight in (("e2e4", 3), ("a2a3", 0))
+    )
+    path.write_bytes(own + own + unwanted + polyglot_entry(later, "g8f6", 3) + b"half")
     book = read_repertoire(path, chess.WHITE)
     assert known(book) == of(_="e2e4") and book.report.entries == 1
-    assert book.report.left_out == {
-        "an entry that breaks off": 1,
-        "entries of the other side, or that play does not reach": 1,
-    }
-    message = str(book.report)
-    assert "entries not sorted" in message and "1 entries that repeat another" in message
-    assert "1 moves of weight 0" in message and "\n" not in message
+    unreached = "entries of the other side, or that play does not reach"
+    assert book.report.left_out == {"an entry that breaks off": 1, unreached: 1}
+    for message in ("1 entries that repeat another", "1 moves of weight 0"):
+        assert message in str(book.report) and "\n" not in str(book.report)
     path.write_bytes(unwanted)
     with pytest.raises(ValueError, match=r"expected moves of white .* got none .*1 moves of weight 0"):
         read_repertoire(path, chess.WHITE)
@@ -260,3 +269,163 @@ def test_a_damaged_file_is_read_as_legal_moves_or_refused_in_one_line(tmp_path_f
         assert "\n" not in str(error)
     else:
         assert known(book) and "\n" not in str(book.report)
+
+
+# -- as a preparation -------------------------------------------------------------------------------------
+
+# Two orders of moves lead to one position, and a second choice (2. d4) has a line behind it.
+_BOOK = (
+    "1. e4 e5 (1... c5 2. Nf3 e6 (2... d6 3. d4) 3. d4) (1... e6 2. Nf3 c5 3. d4) "
+    "2. Nf3 (2. d4 exd4 3. Qxd4) *"
+)
+_SETTINGS = PreparationSettings(penalty=1e-7, menu=2, max_plies=8, top_k=2, menu_window_cp=500.0)
+_LIKELY = (("e5", 0.4), ("c5", 0.3), ("e6", 0.2), ("d5", 0.1), ("d6", 0.1), ("cxd4", 0.2))
+
+
+def _replies(state, player=None):
+    """Return a few likely replies, by name, and one that is not."""
+    weights = {a: dict(_LIKELY).get(state.action_to_string(a), 0.0) for a in state.legal_actions()}
+    weights[state.legal_actions()[0]] += 0.005
+    return {a: weight / sum(weights.values()) for a, weight in weights.items() if weight}
+
+
+class _Pool(EnginePool):
+    """Scores by hashes, in place of engines."""
+
+    def __init__(self):
+        self.engine_id = HashEngine.engine_id
+
+    def search(self, epds, limit, multipv, on_result=None, samples=0):
+        for epd, result in zip(epds, HashEngine().search(epds, limit, multipv), strict=True):
+            on_result(epd, result)
+
+
+@pytest.fixture
+def engines():
+    with EvaluationStore(":memory:") as store:
+        engine = StoredEngine(store, _Pool())
+        yield Engines(engine, engine)
+
+
+@pytest.fixture
+def policies(engines):
+    policies = engines.policies(_SETTINGS)
+    return dataclasses.replace(policies, sigma=(policies.sigma[0], _replies))
+
+
+@pytest.fixture
+def book(tmp_path):
+    return read(tmp_path, _BOOK)
+
+
+def _games(book, policies, forgotten=None):
+    """Return all ways in which games leave the book: (line, reach, what it is worth, whether it is over)."""
+
+    def walk(state, reach):
+        if state.is_terminal():
+            yield state.history(), reach, state.returns()[0], True
+        elif state.current_player() == 0:
+            known = book.positions.get(state.epd) if state.epd != forgotten else None
+            if known is None:
+                yield state.history(), reach, float(policies.leaf_value.evaluate_batch([state])[0]), False
+            else:
+                yield from walk(state.child(action_of(known.moves[0])), reach)
+        else:
+            for action, p in _replies(state).items():
+                yield from walk(state.child(action), reach * p)
+
+    return list(walk(_SETTINGS.game().new_initial_state(), 1.0))
+
+
+def test_a_repertoire_is_worth_what_all_games_with_it_are(book, engines, policies):
+    made = repertoire_preparation(book, _SETTINGS, engines, policies=policies)
+    games = _games(book, policies)
+    assert made.utility == pytest.approx(sum(reach * value for _, reach, value, _ in games))
+    # Where games leave it, and how many are still in it at each move.
+    left = {tuple(map(action_of, e.history)): (e.reach, e.promised, e.over) for e in made.exits}
+    assert left == {tuple(line): pytest.approx((reach, value, over)) for line, reach, value, over in games}
+    for move, share in made.coverage.items():
+        still = sum(reach for line, reach, _, over in games if over or len(line) // 2 >= move)
+        assert share == pytest.approx(still)
+    # What forgetting a position costs: all of its orders of moves, one card.
+    cards = {card.epd: card for card in book_cards(made.book)}
+    assert set(cards) == book.playable and len(made.book) > len(cards)
+    for epd, card in cards.items():
+        lost = sum(reach * value for _, reach, value, _ in _games(book, policies, forgotten=epd))
+        assert card.worth == pytest.approx(max(0.0, made.utility - lost), abs=1e-9)
+    (start,) = policies.leaf_value.evaluate_batch([_SETTINGS.game().new_initial_state()])
+    assert made.unprepared == pytest.approx(float(start))
+
+
+def test_the_judgment_says_the_same_and_names_all_holes(book, engines, policies):
+    made = repertoire_preparation(book, _SETTINGS, engines, policies=policies)
+    judged = judge_repertoire(book, _SETTINGS, engines, policies=policies, horizon=7)
+    assert judged.judgment.utility == pytest.approx(made.utility)
+    assert judged.judgment.unprepared == pytest.approx(made.unprepared)
+    start, holes = chess.Board(), judged.tables()["holes"]
+    exits = {start.variation_san(each.history): each.reach for each in made.exits if not each.over}
+    assert {row["after"]: row["reach"] for row in holes} == pytest.approx(exits)
+    where = {row["after"]: row["where"] for row in holes}
+    assert where["1. e4 d5"] == "beside others" and where["1. e4 c5 2. Nf3 e6 3. d4 cxd4"] == "a line ends"
+    assert all(row["gain"] >= row["cost"] >= 0.0 for row in holes)
+
+
+def test_what_is_rare_is_worth_what_stopping_is(book, engines, policies):
+    """Lines below the penalty gain nothing, as on the tree that is cut there, and are in the book."""
+    often = dataclasses.replace(_SETTINGS, penalty=0.2)
+    made = repertoire_preparation(book, often, engines, policies=policies)
+    judged = judge_repertoire(book, often, engines, policies=policies)
+    assert judged.judgment.utility == pytest.approx(made.utility)
+    gains = {each.history: gain for each, gain in zip(made.book.positions, made.gains, strict=True)}
+    rare = [each for each in made.book.positions if each.reach < 0.2]
+    assert rare and all(gains[each.history] == each.worth == 0.0 for each in rare)
+    assert {board.epd() for board in made.book.boards} == book.playable
+    assert sum(each.reach for each in made.exits) == pytest.approx(1.0)
+
+
+def test_unlikely_replies_of_people_are_worth_what_was_before(policies):
+    settings = dataclasses.replace(_SETTINGS, opponent="human(rating=1500)", penalty=0.02)
+    value = with_likely_replies(policies, settings).leaf_value
+    start = settings.game().new_initial_state()
+    e4, usual, rare = (action_of(chess.Move.from_uci(move)) for move in ("e2e4", "e7e5", "a7a6"))
+    states = [start, start.child(e4).child(usual), start.child(e4).child(rare)]
+    first, known, searched = policies.leaf_value.evaluate_batch(states)
+    assert list(value.evaluate_batch(states[1:])) == [known, first] and searched != first
+    assert with_likely_replies(policies, _SETTINGS) is policies
+
+
+def test_the_analyst_leaves_the_book_for_two_moves_against_people(book, engines, policies):
+    settings = dataclasses.replace(_SETTINGS, opponent="human(rating=1500)", penalty=0.02)
+
+    def farthest(**how):
+        """Return the most positions in a row outside of the book where there is a choice."""
+        tree = judge_repertoire(book, settings, engines, policies=policies, **how).tree
+        far = []
+        for history in tree.infoset_history.tolist():
+            state, unknown = settings.game().new_initial_state(), 0
+            for action in [*tree.actions(history), None]:
+                if state.current_player() == 0:
+                    unknown = 0 if state.epd in book.positions else unknown + 1
+                state = state if action is None else state.child(action)
+            far.append(unknown)
+        return max(far)
+
+    assert farthest() == 2 < farthest(horizon=7)
+
+
+def test_all_lines_as_a_book(book):
+    """Shares of lines: of five ends, two are behind 1... c5 and two behind 1... e5."""
+    lines = book.by_lines()
+    shares = {lines.start.variation_san(each.history): each.reach for each in lines.positions}
+    assert shares["1. e4 e5"] == shares["1. e4 c5"] == pytest.approx(2 / 5)
+    assert shares["1. e4 e5 2. d4 exd4"] == shares["1. e4 e6 2. Nf3 c5"] == pytest.approx(1 / 5)
+    (both,) = (each.moves for each in lines.positions if len(each.history) == 2 and len(each.moves) == 2)
+    assert [move.probability for move in both] == [0.5, 0.5]
+    assert len(lines) == 8 and len(book_cards(lines)) == lines.distinct_positions == 7
+
+
+def test_the_files_tell_whose_book_it_is(tmp_path):
+    blacks = "1. e4 (1. d4 d5) (1. c4 e5) c5 2. Nf3 (2. c3 d5) d6 *"
+    assert [read(tmp_path, text, side=None).side for text in (_BOOK, blacks)] == [chess.WHITE, chess.BLACK]
+    with pytest.raises(ValueError, match="whose book it is where no side is given, got"):
+        read(tmp_path, "1. e4 e5 2. Nf3 *", side=None)
