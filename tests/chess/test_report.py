@@ -8,28 +8,18 @@ import string
 import chess
 import pytest
 
-from precomp_games.chess import Book, BookPage, Preparation, PreparationSettings, write_exports
-from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
-from precomp_games.chess.plan.preparation import Neighbor
-from precomp_games.chess.study.page import ReportMatch
+from precomp_games.chess import Book, BookPage, Preparation, write_exports
+from precomp_games.chess.model.played import PlayedGame, ReplyGames
+from tests.oracles import pages
 from tests.oracles.chess_books import small_book, uci
-from tests.oracles.pages import (
-    PLOT,
-    against_people,
-    changed,
-    data_of,
-    hostile_plots,
-    page_of,
-    page_with,
-    small,
-    with_games,
-    written,
-)
+from tests.oracles.pages import PLOT, against_people, changed, data_of, page_of, page_with, small
 from tests.oracles.pgn import read_back
 
 
 def test_a_page_has_all_that_it_needs_asks_for_nothing_and_is_the_same_each_time(tmp_path):
-    page, again = (page_of(tmp_path / "a.html", small(), small(chess.BLACK)) for _ in range(2))
+    plots = {"What memory is worth": PLOT} | pages.hostile_plots()
+    books = changed(small(), plots=plots), small(chess.BLACK)
+    page, again = (page_of(tmp_path / "a.html", *books) for _ in range(2))
     assert page == again
     assert "unsafe" not in page.partition("<style>")[0] and "default-src &#39;none&#39;" in page
     addresses = set(re.findall(r"https?://([\w.-]+)", page))
@@ -37,6 +27,10 @@ def test_a_page_has_all_that_it_needs_asks_for_nothing_and_is_the_same_each_time
     wikimedia = {"commons.wikimedia.org", "creativecommons.org", "en.wikipedia.org"}
     assert addresses <= {"github.com", "medium.com", "shaack.com", "www.w3.org"} | wikimedia
     assert not re.search(r"\b(src|href)=\"(?!data:|#)", page.replace("xlink:href", ""))
+    # Plots are pictures, whatever is in them.
+    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    assert [base64.b64decode(each).decode() for each in pictures] == list(plots.values())
+    assert 'alt="What memory is worth"' in page and "javascript:" not in page and "example.org" not in page
     assert "sourceMappingURL" not in page and "CC BY-SA 3.0" in page
     assert not re.search(r"^(import|export)\b", page, re.MULTILINE)
 
@@ -45,7 +39,7 @@ _SQUARES = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_
 
 
 def test_the_data_of_a_page_are_those_of_its_book_and_of_the_games_behind_it(tmp_path):
-    each = with_games(small())
+    each = pages.with_games(small())
     ends = PlayedGame("Dan", "Bob", 2000, "0-1", uci("e2e4 e7e5 e4e5 g8f6"))  # legal as far as 1... e5
     games = {uci("e2e4 g8f6"): ReplyGames(1, (ends,))} | each.made.games
     (data,) = data_of(page_of(tmp_path / "a.html", changed(each, games=games)))
@@ -104,36 +98,13 @@ def test_traps_are_written_beside_a_book_against_people(tmp_path):
 @pytest.mark.parametrize("name", ["x" * 1_000_000, "a\u202eb", "a\ud800b", "a\x1b[31m\x00"])
 def test_no_text_is_shown_as_it_came(name, tmp_path):
     """A megabyte of it, one that turns what follows, one that no file can hold, one that a terminal obeys."""
-    each = changed(
-        small(),
-        settings=PreparationSettings(),
-        engines=(name, name),
-        expect=name,
-        person=Person(name, 1),
-        neighbors=[Neighbor(name, 2, 0.5, 0.5, 0.1)],
-        notes={(): name},
-        matches=[ReportMatch(name, 3, 10, 0.5, 0.2, 0.8)],
-        games={uci("e2e4 e7e5"): ReplyGames(1, (PlayedGame(name, name, 1, name),))},
-        plots={name: PLOT},
-    )
+    each = pages.with_texts(small(), [name])
     page = page_of(tmp_path / "a.html", each, title=name)
     write_exports(tmp_path, [each], title=name)
     for path in tmp_path.glob("*.*"):
         text = path.read_bytes()
         assert len(text) < 1_000_000 and not any(bad.encode() in text for bad in ("\u202e", "x" * 2001)), path
     assert data_of(page)[0]["opponent"].split(" (1,000")[0] in ("x" * 79 + "…", "ab", "a[31m")
-
-
-def test_plots_are_pictures_whatever_is_in_them(tmp_path):
-    plots = {"What memory is worth": PLOT} | hostile_plots()
-    page = page_of(tmp_path / "a.html", changed(small(), plots=plots))
-    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
-    assert [base64.b64decode(each).decode() for each in pictures] == list(plots.values())
-    figures = "".join(re.findall(r'<figure class="plot">.*?</figure>', page, re.DOTALL))
-    assert 'alt="What memory is worth"' in figures
-    assert set(re.findall(r"<([a-zA-Z]+)", figures)) == {"figure", "figcaption", "bdi", "div", "img"}
-    assert "example.org" not in page and "javascript:" not in page
-    assert not re.search(r"\son\w+=", figures)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +123,5 @@ def test_plots_are_pictures_whatever_is_in_them(tmp_path):
 )
 def test_books_that_cannot_be_shown(name, wrong, tmp_path):
     with pytest.raises(ValueError, match=rf"^(BookPage|write_report)\(\): expected .*(books|{name})"):
-        written(tmp_path / "a.html", dataclasses.replace(small(), **{name: wrong}))
+        pages.written(tmp_path / "a.html", dataclasses.replace(small(), **{name: wrong}))
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(("name", "wrong"), [("score", "0.5"), ("player", 5), ("games", -1)])
-def test_matches_that_cannot_be_shown(name, wrong):
-    with pytest.raises(ValueError, match=rf"^ReportMatch\(\): expected {name} to be "):
-        dataclasses.replace(small().matches[0], **{name: wrong})

@@ -18,12 +18,12 @@ from precomp_games.chess import (
     BookPage,
     Preparation,
     PreparationSettings,
-    action_of,
     book_exits,
+    move_of,
     write_report,
 )
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
-from precomp_games.chess.plan.preparation import BestFirst, BySparring
+from precomp_games.chess.plan.preparation import BestFirst, BySparring, Neighbor
 from precomp_games.chess.study.page import ReportMatch
 from tests.oracles.chess_books import entry, uci
 from tests.oracles.games import uniform
@@ -125,14 +125,12 @@ def with_games(each):
 
 def replies_to(book):
     """Return an opponent who plays what the book has an answer to, and two other moves."""
-    known = {}
-    for position in book.positions:
-        known.setdefault(position.history[:-1], []).append(position.history[-1:])
+    known = {position.history for position in book.positions}
 
     def replies(state):
-        legal = state.legal_actions()
-        own = [action_of(move) for (move,) in filter(None, known.get(tuple(state.moves()), ()))]
-        actions = [*own, *[action for action in legal if action not in own][:2]]
+        legal, history = state.legal_actions(), tuple(state.moves())
+        own = [action for action in legal if (*history, move_of(action)) in known]
+        actions = own + [action for action in legal if action not in own][:2]
         return dict.fromkeys(actions, 1.0 / len(actions))
 
     return replies
@@ -170,11 +168,29 @@ def hostile_plots():
         "<style>@import url(//example.org);</style>",
         "<text>&lt;/text&gt;&lt;script&gt;window.hacked=1&lt;/script&gt;</text>",
         "<rect id='x&quot; onload=&quot;window.hacked=1' d='&quot;&gt;&lt;script&gt;'/>",
-        "<title>&lt;/svg&gt;&lt;script&gt;window.hacked=1&lt;/script&gt;</title>",
         "<!-- --><?php x?><![CDATA[<script>window.hacked=1</script>]]>",
         "<g>" * 500 + "<rect/>" + "</g>" * 500,
     ]
     return {f"{k}<script>": PLOT.replace("</svg>", f"{part}</svg>") for k, part in enumerate(bad)}
+
+
+def with_texts(each, texts):
+    """Return the page with these texts wherever a text from outside is shown, in files and in headers."""
+    some = "".join(texts[:8])
+    exits = [exit.history for exit in each.made.exits]
+    games = tuple(PlayedGame(text, text, 1, text) for text in texts)
+    return changed(
+        each,
+        settings=dataclasses.replace(each.made.settings, opponent=""),
+        engines=(some, some),
+        expect=some,
+        person=Person(texts[-1], 1),
+        neighbors=[Neighbor(text, 2, 0.5, 0.5, 0.1) for text in texts],
+        notes=dict(zip(exits, texts, strict=False)) | {(): "".join(texts)},
+        matches=[ReportMatch(text, 3, 10, 0.5, 0.2, 0.8) for text in texts],
+        games={uci("e2e4 e7e5"): ReplyGames(len(games), games)},
+        plots=dict.fromkeys(texts, PLOT),
+    )
 
 
 def written(path, *books, title=SHORT):
