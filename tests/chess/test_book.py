@@ -255,15 +255,6 @@ def test_a_line_may_be_longer_than_pythons_recursion(path):
     assert book_with(*positions).first_lines(1).endswith(" 599. Nf3 Nf6 600. Ng1")
 
 
-@pytest.mark.parametrize("start", [BOARD, chess.Board(ITALIAN)])
-def test_an_empty_book_gives_valid_empty_files(path, start):
-    book = book_with(start=start)
-    assert (len(book), book.distinct_positions, book.first_lines(3)) == (0, 0, "")
-    assert polyglot(path, start=start) == []
-    write_pgn(book, path)
-    assert read_back(path).board() == start and not read_back(path).variations
-
-
 def test_pgn_says_how_likely_replies_are_and_what_lines_end_in(path):
     """Of `small_book`: 1. e4 in three games of four, of whose replies a sixth leave the book at once."""
     exits = [

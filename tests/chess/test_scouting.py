@@ -6,8 +6,8 @@ import io
 import math
 import random
 import statistics
+import types
 from pathlib import Path
-from typing import NamedTuple
 
 import chess
 import chess.pgn
@@ -33,22 +33,8 @@ _PLIES = 60
 # -- game by game ------------------------------------------------------------------------------------------
 
 
-class Played(NamedTuple):
-    """A game from the player's side."""
-
-    color: bool
-    year: float | None
-    score: float
-    opponent: float
-    speed: str
-    rated: bool
-    moves: list[chess.Move]
-    keys: tuple[int, ...]
-    seconds: dict[int, float]
-
-
 def played_games(path, player):
-    """Return the player's games, in the order of time, as they are read one by one."""
+    """Return the player's games, from its side and in the order of time, as they are read one by one."""
     games = []
     for record in read_games(path, player, max_plies=_PLIES, clocks=True):
         (color,) = record.own
@@ -58,13 +44,11 @@ def played_games(path, player):
             before, after = record.clocks[ply - 2], record.clocks[ply]
             if before is not None and after is not None and before + record.control[1] >= after:
                 seconds[ply // 2 + 1] = before - after + record.control[1]
-        games.append(
-            Played(
-                *(color, record.year, white if color else 1.0 - white),
-                *(math.nan if rating is None else rating, record.speed, record.rated is True),
-                *([move_of(action) for action in record.actions], record.keys, seconds),
-            )
-        )
+        facts = {"color": color, "year": record.year, "score": white if color else 1.0 - white}
+        facts |= {"opponent": math.nan if rating is None else rating, "speed": record.speed}
+        facts |= {"rated": record.rated is True, "keys": record.keys, "seconds": seconds}
+        moves = [move_of(action) for action in record.actions]
+        games.append(types.SimpleNamespace(**facts, moves=moves))
     dated = [each.year for each in games if each.year is not None]
     if dated and dated[0] > dated[-1]:
         games.reverse()
@@ -84,36 +68,36 @@ def check_tally(tally, games):
     if len(scores) > 1:
         assert tally.error == pytest.approx(statistics.stdev(scores) / math.sqrt(len(scores)))
     points = sum(each.score for each in both)
-    if not 0 < points < len(both):
-        assert tally.performance is None
-        return
 
     def missing(rating):
         return sum(1 / (1 + 10 ** ((each.opponent - rating) / 400)) for each in both) - points
 
-    assert tally.performance == pytest.approx(optimize.brentq(missing, -9e3, 9e3), abs=1e-3)
+    won_some = 0 < points < len(both)
+    expected = pytest.approx(optimize.brentq(missing, -9e3, 9e3), abs=1e-3) if won_some else None
+    assert tally.performance == expected
 
 
 def check(found, every, kept, least, known, recent):
     """Compare what was counted with a count of the games that are kept."""
     assert found.games == len(kept)
     for color in found.colors:
-        white = color.color == "white"
-        all_own, mine = ([each for each in games if each.color == white] for games in (every, kept))
+        all_own, mine = (
+            [each for each in games if each.color == (color.color == "white")] for games in (every, kept)
+        )
         check_lines(color.lines, mine, least)
         check_color(color, all_own, mine, known, recent)
+    assert {each.speed for each in found.speeds} == {each.speed for each in kept}
     for each in found.speeds:
         of = [played for played in kept if played.speed == each.speed]
         check_tally(each.tally, of)
         seconds = collections.defaultdict(list)
         for move, spent in (item for played in of for item in played.seconds.items()):
             seconds[move].append(spent)
-        assert {move: count for move, (count, _) in each.seconds.items()} == {
-            k: len(v) for k, v in seconds.items()
+        means = {
+            move: (len(all_of), pytest.approx(statistics.fmean(all_of), abs=1e-3))
+            for move, all_of in seconds.items()
         }
-        for move, (_, mean) in each.seconds.items():
-            assert mean == pytest.approx(statistics.fmean(seconds[move]), abs=1e-3)
-    assert {each.speed for each in found.speeds} == {each.speed for each in kept}
+        assert each.seconds == means
 
 
 def check_lines(root, games, least):
@@ -226,38 +210,25 @@ _FILTERS = [
     count=st.integers(20, 60),
     dated=st.booleans(),
     chosen=st.sampled_from(_FILTERS),
-    least=st.integers(1, 3),
-    known=st.sampled_from([1, 3]),
-    recent=st.sampled_from([10, 100]),
+    how=st.fixed_dictionaries(
+        {"least": st.integers(1, 3), "known": st.sampled_from([1, 3]), "recent": st.sampled_from([10, 100])}
+    ),
 )
-def test_counts_are_those_of_games_one_by_one(
-    tmp_path_factory, seed, count, dated, chosen, least, known, recent
-):
+def test_counts_are_those_of_games_one_by_one(tmp_path_factory, seed, count, dated, chosen, how):
     path = tmp_path_factory.mktemp("counts") / "games.pgn"
     path.write_text(random_games(random.Random(seed), count, dated))
     every, (filtered, fits) = played_games(path, "Me"), chosen
     kept = [each for each in every if fits(each)]
-    found = scout(ScoutedGames.read(path, "Me", _PLIES), filtered, least=least, known=known, recent=recent)
-    check(found, every, kept, least, known, recent)
+    found = scout(ScoutedGames.read(path, "Me", _PLIES), filtered, **how)
+    check(found, every, kept, **how)
     assert sum(found.taken.values()) == len(every) - len(kept)
-
-
-def test_a_whole_sample(tmp_path):
-    every = played_games(_SAMPLE, "Karpov Anatoli")
-    found = scout(ScoutedGames.read(_SAMPLE, "Karpov Anatoli"), recent=30)
-    for color in found.colors:
-        assert color.lines.tally.games in (58, 68)
-    check(found, every, every, 2, 3, 30)
 
 
 def test_days_have_bounds_and_months():
     march = 2021 + 2 / 12
     bounds = {"2021": (2021, 2022), "2021-02": (2021 + 1 / 12, march), "2021.12.31": (2022 - 1 / 372, 2022)}
-    for day in ("2021-03-01", "20210301"):
-        bounds[day] = (march, march + 1 / 372)
-    assert {day: bounds_of(day) for day in bounds} == {
-        day: pytest.approx(each) for day, each in bounds.items()
-    }
+    bounds |= dict.fromkeys(("2021-03-01", "20210301"), (march, march + 1 / 372))
+    assert all(bounds_of(day) == pytest.approx(each) for day, each in bounds.items())
     months = {1984.5: "1984", 1984 + 0.5 / 12: "1984-01", 1984 + 11.98 / 12: "1984-12", 1984.501: "1984-07"}
     assert {year: month_of(year) for year in months} == months
 
@@ -295,12 +266,8 @@ def test_performance_of_a_score():
 # -- what is written ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def karpov():
-    return scout(ScoutedGames.read(_SAMPLE, "Karpov Anatoli"))
-
-
-def test_the_pgn_has_the_lines(karpov):
+def test_the_pgn_and_the_rows_have_the_lines():
+    karpov = scout(ScoutedGames.read(_SAMPLE, "Karpov Anatoli"))
     text = io.StringIO(scout_pgn(karpov))
     for color in karpov.colors:
         read = chess.pgn.read_game(text)
@@ -312,17 +279,10 @@ def test_the_pgn_has_the_lines(karpov):
             for child, reply in zip(node.variations, line.replies, strict=True):
                 assert child.comment.startswith(f"{reply.tally.games} games (")
                 stack.append((child, reply))
-    assert chess.pgn.read_game(text) is None
-
-
-def test_rows_have_all_lines(karpov):
-    for color in karpov.colors:
         rows = [row for each in line_rows(color) for _, row in each.flat()]
         words = sum(len([word for word in row.text.split() if not word.endswith(".")]) for row in rows)
-        stack = [color.lines]
-        for line in stack:
-            stack += line.replies
         assert words == len(stack) - 1 and len(rows) < words
+    assert chess.pgn.read_game(text) is None
 
 
 def test_the_page_escapes_names(tmp_path):
@@ -330,11 +290,10 @@ def test_the_page_escapes_names(tmp_path):
     path = tmp_path / "games.pgn"
     path.write_text(game("1. e4 e5", name, "B") * 2)
     found = scout(ScoutedGames.read(path, name), least=1)
-    for _ in range(2):
-        write_scout_page(tmp_path / "scout.html", found, {"Lines": "scout.pgn"})
-        page = (tmp_path / "scout.html").read_text()
-        assert "<script" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; {{7*7}}" in page
-        assert "script-src" not in page and "default-src &#39;none&#39;" in page and ">1. e4 e5</b>" in page
+    write_scout_page(tmp_path / "scout.html", found, {"Lines": "scout.pgn"})
+    page = (tmp_path / "scout.html").read_text()
+    assert "<script" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; {{7*7}}" in page
+    assert "script-src" not in page and "default-src &#39;none&#39;" in page and ">1. e4 e5</b>" in page
     assert "<script>" in chess.pgn.read_game(io.StringIO(scout_pgn(found))).headers["White"]
 
 
