@@ -45,24 +45,21 @@ _ENDGAME = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # games are short, and end in all w
 # -- best-first search against the tree of Algorithm 1 ----------------------------------------------------
 
 
-def _best_first(settings, engine, gap, **options):
+def _best_first(settings, engine, **options):
     policies = preparation_policies(settings, engine)
-    return best_first_precomputation(
-        *(settings.game(), policies.sigma_pre, policies.sigma, settings.penalty, settings.player),
-        policies.leaf_value,
-        **{"gap": gap, "position_key": position_key, "min_probability": settings.min_probability} | options,
-    )
+    asked = settings.game(), policies.sigma_pre, policies.sigma, settings.penalty, settings.player
+    options |= {"position_key": position_key, "min_probability": settings.min_probability, "gap": 0.0}
+    return best_first_precomputation(*asked, policies.leaf_value, **options)
 
 
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("temperature", [3.0, 30.0])
 def test_a_search_to_the_end_has_the_book_of_algorithm_1(player, temperature):
-    settings = PreparationSettings(
-        player=player, penalty=0.002, opponent_temperature_cp=temperature, max_plies=12
-    )
+    options = {"penalty": 0.002, "opponent_temperature_cp": temperature, "max_plies": 12}
+    settings = PreparationSettings(player=player, **options)
     whole, engine = HashEngine(spread=600.0), HashEngine(spread=600.0)
     best = best_precomputation(preparation_tree(settings, whole), player)
-    found = _best_first(settings, engine, 0.0)
+    found = _best_first(settings, engine)
     assert found.reached and found.upper == pytest.approx(best.value, abs=1e-9)
     assert found.lower == pytest.approx(best.value, abs=1e-9) and found.size == best.size > 3
     assert len(set(engine.asked)) <= len(set(whole.asked))
@@ -75,17 +72,6 @@ def test_a_search_to_the_end_has_the_book_of_algorithm_1(player, temperature):
     worth = {tuple(map(action_of, position.history)): position.worth for position in book.positions}
     assert worth == pytest.approx({actions: state.net_gain for actions, state in known.items()}, abs=1e-9)
     assert book.first_lines(5) == expected.first_lines(5) and len(book.positions) == best.size
-
-
-def test_half_of_the_searches_of_the_whole_tree():
-    """A penalty of 1e-3 and a gap of 0.01, as docs/frontier_and_bounds.md has it of a real engine."""
-    settings = PreparationSettings(penalty=1e-3, opponent_temperature_cp=10.0, max_plies=16)
-    whole, engine = HashEngine(spread=150.0), HashEngine(spread=150.0)
-    best = best_precomputation(preparation_tree(settings, whole, truncate="reach"), 0)
-    found = _best_first(settings, engine, 0.01)
-    assert found.reached and found.lower - 1e-9 <= best.value <= found.upper + 1e-9
-    assert len(set(engine.asked)) <= len(set(whole.asked)) / 2
-    assert len(set(whole.asked)) > 300 and found.size > 3
 
 
 # -- menus -------------------------------------------------------------------------------------------------
@@ -115,7 +101,7 @@ def test_a_menu_is_the_best_moves_within_the_window():
 
 def test_one_search_of_a_position_serves_its_menu_and_its_evaluation():
     settings, engine = PreparationSettings(menu=6, max_plies=4, penalty=0.02), HashEngine()
-    _best_first(settings, engine, 0.0)
+    _best_first(settings, engine)
     assert settings.analyst_limit == _LIMIT
     assert {multipv for _, limit, multipv in engine.asked if limit == str(_LIMIT)} == {6}
     kinds = preparation_policies(settings, engine)
@@ -150,7 +136,7 @@ def test_of_several_best_moves_one_is_learnt(player):
 @pytest.mark.parametrize("order", ["certified", "optimistic"])
 def test_files_show_what_else_was_on_the_menu(order, tmp_path):
     settings = PreparationSettings(menu=3, menu_window_cp=200.0, max_plies=8, penalty=0.001)
-    book = certified_book(_best_first(settings, HashEngine(spread=600.0), 0.0, order=order))
+    book = certified_book(_best_first(settings, HashEngine(spread=600.0), order=order))
     assert len(book) > 1
     for position in book.positions:
         others = {move for move, _ in position.others}
@@ -172,13 +158,10 @@ def _prepared(player, **options):
         player=player, penalty=0.001, fen=_ENDGAME, menu=4, max_plies=20, opponent_temperature_cp=30.0
     )
     policies = preparation_policies(settings, HashEngine())
-    known = {"games": 20, "promise_games": 60, "precision": 0.0, "max_evaluations": 60} | options
-    found = confirmed_precomputation(
-        *(settings.played_game(), policies.sigma_pre, policies.sigma, settings.penalty, player),
-        policies.leaf_value,
-        **{"position_key": board_key, "min_probability": settings.min_probability} | known,
-    )
-    return settings, policies, found
+    options = {"games": 20, "promise_games": 60, "precision": 0.0, "max_evaluations": 60} | options
+    asked = settings.played_game(), policies.sigma_pre, policies.sigma, settings.penalty, player
+    options |= {"position_key": board_key, "min_probability": settings.min_probability}
+    return settings, policies, confirmed_precomputation(*asked, policies.leaf_value, **options)
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -191,28 +174,22 @@ def test_a_match_keeps_the_promise(player):
     assert abs(found.promise - result.score) < 4.0 * error
     # Lines leave the set where a match's games leave the book, and as often.
     exits = book_exits(book, policies.sigma[1 - player])
-    left = {tuple(move.uci() for move in each.history): each.reach for each in exits if not each.over}
+    left = {each.history: each.reach for each in exits if not each.over}
     for stop in found.stops:
-        state = found.preparation.game.new_initial_state()
-        for action in stop.history:
-            state.apply_action(action)
-        assert left.pop(tuple(move.uci() for move in state.moves())) == pytest.approx(stop.reach)
+        assert left.pop(tuple(map(move_of, stop.history))) == pytest.approx(stop.reach)
     assert not left
 
 
 def test_a_book_looks_only_so_far_and_games_go_on_by_the_rules_of_chess():
     settings, _, found = _prepared(0, games=0, promise_games=2)
-    assert found.preparation.size
-    assert max(map(len, found.preparation.histories)) < settings.max_plies
+    assert found.preparation.size and max(map(len, found.preparation.histories)) < settings.max_plies
     menu, game = EngineMenu(HashEngine(), _LIMIT, 4, 4, 100.0, max_plies=2), settings.played_game()
     states = [game.new_initial_state()]
     for _ in range(2):
         states.append(states[-1].child(states[-1].legal_actions()[0]))
     here, there, beyond = menu.entries_batch(states)
     assert here and there and beyond == []
-    parameters = game.get_parameters()
-    assert {name: parameters[name] for name in RULES_OF_CHESS} == dict(RULES_OF_CHESS)
-    assert game.max_game_length() == 300
+    assert game.get_parameters().items() >= dict(RULES_OF_CHESS).items() and game.max_game_length() == 300
 
 
 # -- both sides prepare ------------------------------------------------------------------------------------
@@ -303,15 +280,14 @@ def test_books_drawn_have_the_entries_moves(tmp_path):
     assert seconds > 0 and mixed > 0
 
 
-@pytest.mark.parametrize(("plays", "weak"), [("softmax", 0), ("bestmove", 1)])
+@pytest.mark.parametrize(("plays", "weak"), [("softmax", "analyst"), ("bestmove", "opponent")])
 def test_neither_side_prepares_with_a_weakened_engine(plays, weak):
     """Books are read from scores, whatever is played: the error does not name what would be refused again."""
-    engines = [HashEngine(), HashEngine()]
+    engines = {"analyst": HashEngine(), "opponent": HashEngine()}
     engines[weak].engine_id = "Stockfish 15.1 [Skill Level=5]"
-    which = ("analyst", "opponent")[weak]
-    message = rf"^equilibrium_tree\(\): expected options of {which}.*preparation_tree\(\)"
+    message = rf"^equilibrium_tree\(\): expected options of {weak}.*preparation_tree\(\)"
     with pytest.raises(ValueError, match=message) as error:
-        equilibrium_tree(dataclasses.replace(_BOTH, opponent_plays=plays), *engines)
+        equilibrium_tree(dataclasses.replace(_BOTH, opponent_plays=plays), *engines.values())
     assert "'bestmove'" not in str(error.value)
 
 
