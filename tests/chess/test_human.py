@@ -67,8 +67,8 @@ def difference(policy, networks, states_and_boards):
     for row, score, board in zip(rows, scores, boards, strict=True):
         answers = [(weight, *network(board)) for network, weight in networks]
         assert {move_of(action) for action in row} == set(board.legal_moves)
-        for action, p in row.items():
-            apart.append(abs(p - sum(weight * plain[move_of(action)] for weight, plain, _ in answers)))
+        plain = {move: sum(weight * of[move] for weight, of, _ in answers) for move in board.legal_moves}
+        apart += [abs(p - plain[move_of(action)]) for action, p in row.items()]
         expected = sum(weight * (win + 0.5 * draw) for weight, _, (win, draw, _) in answers)
         apart.append(abs(score - (expected if board.turn == chess.WHITE else 1.0 - expected)))
     return max(apart)
@@ -120,15 +120,11 @@ def test_a_spec_names_people_where_networks_are_named(folder, monkeypatch):
         named = make_policy(GAME, "human(rating=1300)").action_probabilities(state)
     monkeypatch.setenv("PRECOMP_MAIA", str(folder))
     assert make_policy(GAME, "human(rating=1300)").action_probabilities(state) == named
-    file = folder / "random-1200.pb.gz"
-    with pytest.raises(ValueError, match="trusted"):
-        make_policy(GAME, f"human(rating=1300,maia={file})")
-    mixed = opponent_policy(
-        GAME, f"mixture(a=human(rating=1200),b=human(rating=1600,maia={folder}))", trusted=True
-    )
-    assert mixed.of_history
-    with pytest.raises(ValueError, match="rating"):
-        make_policy(GAME, "human(rating=-5)")
+    for spec, message in ((f"human(maia={folder})", "trusted"), ("human(rating=-5)", "rating")):
+        with pytest.raises(ValueError, match=message):
+            make_policy(GAME, spec)
+    both = f"mixture(a=human(rating=1200),b=human(rating=1600,maia={folder}))"
+    assert opponent_policy(GAME, both, trusted=True).of_history
 
 
 def test_files_that_are_no_such_networks_are_refused_in_a_line(tmp_path):
@@ -144,10 +140,9 @@ def test_files_that_are_no_such_networks_are_refused_in_a_line(tmp_path):
         "zeros": gzip.compress(bytes(5000)),
     }
     for name, data in wrong.items():
-        file = tmp_path / f"{name}.pb.gz"
-        file.write_bytes(data)
-        with pytest.raises(ValueError, match=r"expected a network of people's moves.*\n?$") as message:
-            HumanPolicy(GAME, 1500, file)
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ValueError, match="expected a network of people's moves") as message:
+            HumanPolicy(GAME, 1500, tmp_path / name)
         assert "\n" not in str(message.value)
     with pytest.raises(FileNotFoundError):
         HumanPolicy(GAME, 1500, tmp_path / "nowhere.pb.gz")
@@ -195,12 +190,10 @@ def script(tmp_path, fault="pass"):
 def test_an_engine_says_how_likely_it_finds_each_move(tmp_path):
     policy = make_policy(GAME, f"human(engine={script(tmp_path)})", trusted=True)
     for state, board in played(seed=3, most=6):
+        legal = [action_of(move) for move in sorted(board.legal_moves, key=chess.Move.uci)]
+        shares = {action: 2 * (k + 1) / (len(legal) * (len(legal) + 1)) for k, action in enumerate(legal)}
         row = policy.action_probabilities(state)
-        legal = sorted(board.legal_moves, key=chess.Move.uci)
-        total = len(legal) * (len(legal) + 1) / 2
-        for k, move in enumerate(legal):
-            assert row[action_of(move)] == pytest.approx((k + 1) / total, abs=2e-4)
-        assert sum(row.values()) == pytest.approx(1.0)
+        assert row == pytest.approx(shares, abs=2e-4) and sum(row.values()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

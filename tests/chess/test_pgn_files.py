@@ -355,6 +355,7 @@ def test_ways_to_write_the_same_game(moves, tmp_path):
     ("moves", "plies"),
     [
         ("1. e4 e5 2. Sf3 Nc6 3. Bb5", 2),  # no language has both
+        ("1. e4 e5 2. Xf3 Nc6", 2),
         ("1. e4 e5 2. Pf3 Pc6", 2),  # pawns in English, knights in Dutch, and nothing decides which
         ("1. e4 e5 2. Re2", 2),  # a king in French, a knight in Finnish
         ("1. e4 e5 2. Nf3 ee6 3. Bb5", 3),
