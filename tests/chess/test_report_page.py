@@ -195,8 +195,8 @@ def test_moves_by_keys(small_page, page):
     press(page, "f", "f", "f", "b")
     assert text(page, ".summary:not([hidden]) .tiles").startswith("Black learns")
     assert "Our move" not in text(page, "#here") and count(page, "#here tbody tr") == 20
-    for keys, known in (("b--", "1 of 3"), ("+", "2 of 3")):
-        press(page, *keys)
+    for word, known in (("b--", "1 of 3"), ("+", "2 of 3")):
+        press(page, *word)
         assert text(page, "#budget-text").startswith(known)
 
 

@@ -44,11 +44,11 @@ def played_games(path, player):
             before, after = record.clocks[ply - 2], record.clocks[ply]
             if before is not None and after is not None and before + record.control[1] >= after:
                 seconds[ply // 2 + 1] = before - after + record.control[1]
-        facts = {"color": color, "year": record.year, "score": white if color else 1.0 - white}
-        facts |= {"opponent": math.nan if rating is None else rating, "speed": record.speed}
-        facts |= {"rated": record.rated is True, "keys": record.keys, "seconds": seconds}
-        moves = [move_of(action) for action in record.actions]
-        games.append(types.SimpleNamespace(**facts, moves=moves))
+        found = types.SimpleNamespace(color=color, year=record.year, speed=record.speed, seconds=seconds)
+        found.score, found.opponent = white if color else 1.0 - white, math.nan if rating is None else rating
+        found.rated, found.keys = record.rated is True, record.keys
+        found.moves = [move_of(action) for action in record.actions]
+        games.append(found)
     dated = [each.year for each in games if each.year is not None]
     if dated and dated[0] > dated[-1]:
         games.reverse()
