@@ -31,13 +31,11 @@ from tests.properties import examples
 
 def coin(*turn):
     """Return a coin of 0.9 that nobody sees, then player 0's one information state, or `turn` before it."""
-    end = 't "" {} "" {{ {} {} }}'
-
-    def after(k, win):
-        leaves = [end.format(2 * k, 0, 0), end.format(2 * k + 1, win, -win)]
-        return [*turn, 'p "" 1 1 "" { "stay" "go" } 0', *leaves]
-
-    return efg('c "" 1 "" { "heads" 0.9 "tails" 0.1 } 0', *after(1, 1), *after(2, -5))
+    lines = ['c "" 1 "" { "heads" 0.9 "tails" 0.1 } 0']
+    for k, win in ((1, 1), (2, -5)):
+        lines += [*turn, 'p "" 1 1 "" { "stay" "go" } 0', f't "" {2 * k} "" {{ 0 0 }}']
+        lines.append(f't "" {2 * k + 1} "" {{ {win} {-win} }}')
+    return efg(*lines)
 
 
 def peeks(state):
@@ -53,6 +51,10 @@ def of_coin(pre, sigma, penalties=(0.01, math.inf), **more):
     return expand(coin(), (pre, None), (sigma, first), penalties, **more)
 
 
+_NEVER = {"penalties": math.inf}
+_SIGMA = r"sigma\[0\] to be the same"
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -60,29 +62,17 @@ def of_coin(pre, sigma, penalties=(0.01, math.inf), **more):
             {"pre": peeks},
             r"sigma_pre\[0\] .* got \{1: 1.0\} after 'heads' and \{0: 1.0\} after 'tails', which ",
         ),
-        (
-            {"sigma": peeks},
-            r"sigma\[0\] to be the same at all histories of an information state, got \{1: 1.0\}",
-        ),
-        ({"sigma": peeks, "penalties": math.inf}, r"sigma\[0\] to be the same .* player 0 cannot tell apart"),
-        (
-            {"sigma": peeks, "penalties": math.inf, "leaf_value": RolloutValues(games=100)},
-            r"sigma\[0\] to be the same",
-        ),
-        (
-            {"sigma": MixturePolicy([first, peeks]), "penalties": math.inf},
-            "component 1 of the mixture to be the same",
-        ),
+        ({"sigma": peeks}, rf"{_SIGMA} at all histories of an information state, got \{{1: 1.0\}}"),
+        ({"sigma": peeks} | _NEVER, f"{_SIGMA} .* player 0 cannot tell apart"),
+        ({"sigma": peeks, "leaf_value": RolloutValues(games=100)} | _NEVER, _SIGMA),
+        ({"sigma": MixturePolicy([first, peeks])} | _NEVER, "component 1 of the mixture to be the same"),
         (
             {"pre": peeking_menu([0, 1], [1, 0])},
             r"sigma_pre\[0\] .* got \[\{0: 1.0\}, \{1: 1.0\}\] after 'heads'",
         ),
         ({"pre": peeking_menu([0, 1], [1])}, r"sigma_pre\[0\] to be the same"),
         ({"pre": peeking_menu([0], [])}, r".* got \{0: 1.0\} after 'heads' and \[\] after 'tails'"),
-        (
-            {"pre": peeking_menu([{0: 0.5, 1: 0.5}], [{0: 0.4, 1: 0.6}])},
-            r".* got \{0: 0.5, 1: 0.5\} after 'heads'",
-        ),
+        ({"pre": peeking_menu([{0: 0.5, 1: 0.5}], [{0: 0.4, 1: 0.6}])}, r".* got \{0: 0.5, 1: 0.5\} after"),
     ],
 )
 def test_what_looks_at_the_coin(given, words):
@@ -103,22 +93,20 @@ def test_what_a_fixed_opponent_plays():
                 expand(opponent, (first, None), (first, sigma), penalties)
 
 
-@pytest.mark.parametrize(("noise", "refused"), [(1e-8, False), (1e-5, True)])
-def test_rounding_is_no_difference(noise, refused):
-    def noisy(state):
+def test_rounding_is_no_difference():
+    def noisy(state, noise):
         odds = 0.3 + noise * state.history()[0]
         return {0: odds, 1: 1.0 - odds}
 
-    def rare(state):  # which min_probability cuts after one outcome, and not after the other
+    def rare(state, noise):  # which min_probability cuts after one outcome, and not after the other
         odds = noise * (1.0 + state.history()[0])
         return {0: odds, 1: 1.0 - odds}
 
     for policy in (noisy, rare):
-        if refused:
-            with pytest.raises(ValueError, match="to be the same"):
-                of_coin(policy, uniform)
-        else:
-            assert of_coin(policy, uniform, min_probability=1.5e-8).num_infosets == 1
+        alike = of_coin(lambda state, p=policy: p(state, 1e-8), uniform, min_probability=1.5e-8)
+        assert alike.num_infosets == 1
+        with pytest.raises(ValueError, match="to be the same"):
+            of_coin(lambda state, p=policy: p(state, 1e-5), uniform)
 
 
 def test_one_history_that_differs_is_found():

@@ -1,6 +1,7 @@
 """A history tree shows the game and the policies that it was made of, in memory and from a file."""
 
 import collections
+import itertools
 import math
 
 import numpy as np
@@ -19,6 +20,7 @@ from tests.oracles.games import (
     level_game,
     penalties,
     policy_pairs,
+    random_policy,
     random_tree,
     setting,
     settings,
@@ -135,24 +137,23 @@ def test_larger_penalties_on_a_tree_that_is_there(case, costs, factor):
         assert one.value == pytest.approx(two.value, abs=1e-12)
 
 
-@pytest.mark.parametrize("penalties", [0.01, (0.02, 0.019), (0.005, math.inf), 1e-300])
-def test_smaller_penalties_are_refused(penalties):
+def test_smaller_penalties_are_refused():
     tree = expand(random_tree(3), *policy_pairs(3), 0.02)
     words = r"^HistoryTree.with_penalties\(\): expected penalties of at least \(0.02, 0.02\), .*, got \("
-    with pytest.raises(ValueError, match=words):
-        tree.with_penalties(penalties)
+    for smaller in (0.01, (0.02, 0.019), (0.005, math.inf), 1e-300):
+        with pytest.raises(ValueError, match=words):
+            tree.with_penalties(smaller)
 
 
 @pytest.mark.parametrize("chance", [0.0, 1.0])
 def test_games_in_which_nobody_moves(chance):
     game = random_tree(1, depth=int(3 * chance), chance=chance)
     tree = expand(game, *policy_pairs(1), 0.1)
-    expected = play_value(game.new_initial_state(), ())
     assert tree.num_infosets == 0 and (tree.num_histories == 1 or chance)
     for player in (0, 1):
         best = best_precomputation(tree, player)
-        assert best.size == 0
-        assert best.value == pytest.approx(1.0 - expected if player else expected)
+        expected = play_value(game.new_initial_state(), (), player)
+        assert (best.size, best.value) == (0, pytest.approx(expected))
 
 
 def test_fingerprints_tell_trees_apart():
@@ -181,11 +182,67 @@ def test_min_probability_cuts_edges():
     assert from_game(min_probability=0.01).same_as(from_game(min_probability=0.0))  # a fair coin stays one
 
 
-@pytest.mark.parametrize("method", ["state", "actions", "children", "memorized_row", "key"])
-def test_histories_and_infosets_that_there_are_none_of(method):
-    tree = tree_of("kuhn")
-    count = tree.num_histories if method in ("state", "actions", "children") else tree.num_infosets
-    for wrong in (-1, count, -count):
-        with pytest.raises(ValueError, match=rf"^HistoryTree.\w+\(\): expected .* 0 to {count - 1}, got"):
-            getattr(tree, method)(wrong)
-    getattr(tree, method)(np.int32(count - 1))
+# -- what policies are asked: a batch a level, each position once ------------------------------------
+
+
+class _Counting:
+    """A batch policy that keeps what it was asked."""
+
+    def __init__(self, row):
+        self.row = row
+        self.calls = []
+
+    def action_probabilities_batch(self, states):
+        self.calls.append([state.clone() for state in states])
+        return [self.row(state) for state in states]
+
+
+@pytest.mark.parametrize("penalties", [(0.01, 0.02), (0.01, math.inf)])
+def test_one_batch_a_level_without_a_key(penalties):
+    game = random_tree(3, depth=6)
+    pre, sigma = ([_Counting(policy) for policy in pair] for pair in policy_pairs(3))
+    tree = expand(game, pre, sigma, penalties, leaf_value=lambda s: 0.0)
+    for i, wanted in itertools.product((0, 1), ("pre", "sigma")):
+        calls = (pre if wanted == "pre" else sigma)[i].calls
+        asked = [tuple(state.history()) for call in calls for state in call]
+        decides = tree.infoset >= 0 if wanted == "pre" else tree.num_children > 0
+        expected = np.flatnonzero(decides & (tree.player == i))
+        assert sorted(asked) == sorted(tuple(tree.actions(h)) for h in expected)  # each once
+        assert all(len({len(state.history()) for state in call}) == 1 for call in calls)
+        assert len(calls) == len({len(call[0].history()) for call in calls})
+    assert tree.work["policy_queries"] == sum(len(c) for p in (*pre, *sigma) for c in p.calls)
+
+
+def test_each_position_of_a_level_once_with_a_key():
+    game = pyspiel.load_game("tic_tac_toe")
+    pre, sigma = (_Counting(random_policy(seed, "partial", "position")) for seed in (1, 2))
+    tree = expand(game, pre, sigma, (0.01, math.inf), position_key=str, leaf_value=lambda s: 0.0)
+    assert tree.num_positions < tree.num_histories
+    expected = total = extra = 0
+    for policy, wanted in ((pre, tree.infoset >= 0), (sigma, tree.num_children > 0)):
+        deciding = np.flatnonzero(wanted & (tree.player >= 0))
+        expected += len(set(tree.position[deciding].tolist()))  # in this game, a board determines its level
+        rows = [state for call in policy.calls for state in call]
+        total += len(rows)
+        for level, calls in itertools.groupby(policy.calls, key=lambda c: len(c[0].history())):
+            first, *spot_checks = calls
+            assert len({str(state) for state in first}) == len(first)
+            assert all(len(state.history()) == level for state in first)
+            # What the key joined is compared now and then, two states at a time.
+            assert all(len(call) == 2 for call in spot_checks)
+            extra += 2 * len(spot_checks)
+    assert tree.work["policy_queries"] == expected == total - extra
+    assert 0 < extra <= 4 * math.log2(tree.num_histories)
+
+
+def test_equal_positions_have_equal_rows():
+    tree = tree_of("positions")
+    boards = {}
+    for h in range(0, tree.num_histories, 5):
+        board = str(tree.state(h))
+        assert boards.setdefault(int(tree.position[h]), board) == board
+    assert len(set(boards.values())) == len(boards)
+    apart = expand(tree.game, *policy_pairs(1, "partial", "position"), tree.penalties)
+    for name in set(ARRAYS) - {"position", "value"}:
+        assert np.array_equal(getattr(apart, name), getattr(tree, name))
+    assert apart.value == pytest.approx(tree.value, abs=1e-12, nan_ok=True)
