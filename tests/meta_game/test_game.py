@@ -13,9 +13,11 @@ import pyspiel
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from open_spiel.python import rl_environment
+from open_spiel.python.observation import INFO_STATE_OBS_TYPE, make_observation
 
 from precomp_games import Menu, MetaPrecomputationGame, to_efg
-from precomp_games.meta_game.rules import MEMORIZE
+from precomp_games.meta_game.rules import FORMS, MEMORIZE
 from precomp_games.tree.base_game import named_game
 from tests.oracles.books import states
 from tests.oracles.games import SEEDS, expand, first, games, last, policy_pairs, random_tree, setting, uniform
@@ -32,6 +34,11 @@ from tests.oracles.trees import efg
 from tests.properties import examples
 
 _NAME = "python_meta_precomputation"
+
+
+@pytest.fixture(scope="module")
+def kuhn():
+    return kuhn_tree()
 
 
 # -- payoffs ---------------------------------------------------------------------------------------
@@ -153,11 +160,10 @@ def test_refusal_names_the_first_history_and_the_remedies():
 # -- as an OpenSpiel game --------------------------------------------------------------------------
 
 
-def test_actions_of_games_that_are_not_there():
-    game = MetaPrecomputationGame(kuhn_tree())
-    audit = game.new_initial_state().child(1)
+def test_actions_of_games_that_are_not_there(kuhn):
+    audit = MetaPrecomputationGame(kuhn).new_initial_state().child(1)
     assert audit.action_to_string(0) == "information state 0"
-    unloadable = dataclasses.replace(game.tree, base_game=None, game_string="nobody_knows_this_game")
+    unloadable = dataclasses.replace(kuhn, base_game=None, game_string="nobody_knows_this_game")
     state = MetaPrecomputationGame(unloadable).new_initial_state().child(0)
     assert state.action_to_string(2) == "2"
 
@@ -169,16 +175,9 @@ def test_games_from_specs():
         "penalty_0=0.1,penalty_1=-1.0,form=reweighted)"
     )
     assert (game.tree.penalties, game.form) == ((0.1, math.inf), "reweighted")
-    same = pyspiel.load_game(
-        _NAME,
-        {
-            "sigma": {"name": "noisy", "policy": {"name": "uniform"}, "epsilon": 0.5},
-            "sigma_pre": {"name": "cfr", "iterations": 20},
-            "penalty_0": 0.1,
-            "penalty_1": math.inf,
-            "form": "reweighted",
-        },
-    )
+    noisy, cfr = {"name": "uniform"}, {"name": "cfr", "iterations": 20}
+    policies = {"sigma": {"name": "noisy", "policy": noisy, "epsilon": 0.5}, "sigma_pre": cfr}
+    same = pyspiel.load_game(_NAME, policies | {"penalty_0": 0.1, "penalty_1": math.inf})
     assert same.tree.same_as(game.tree) and same.tree.penalties == game.tree.penalties
 
 
@@ -222,22 +221,10 @@ def test_a_file_that_changed_is_read_again(tmp_path):
     assert before.tree.fingerprint != after.tree.fingerprint
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "my trees (1).npz",
-        "a,b=c.npz",
-        ")(",
-        'a "b".npz',
-        '"a".npz',
-        '"',
-        "1.5",
-        "true",
-        "ü; [x] %28 ~",
-        "-x",
-        "a\nb",
-    ],
-)
+_FILES = ["my trees (1).npz", "a,b=c.npz", ")(", 'a "b".npz', '"a".npz', '"', "1.5", "true", "-x", "a\nb"]
+
+
+@pytest.mark.parametrize("name", [*_FILES, "ü; [x] %28 ~"])
 def test_a_file_may_have_any_name(name, tmp_path, monkeypatch):
     """By itself and in a folder, in OpenSpiel's strings and serializations and in pickles."""
     tree = menu_tree("tree", 1)
@@ -253,6 +240,66 @@ def test_a_file_may_have_any_name(name, tmp_path, monkeypatch):
             assert str(again) == str(meta) and again.rules is meta.rules
         typed = named_game(f"{_NAME}(tree_file={json.dumps(path)})")  # as a user has it in a flag
         assert str(typed) == str(meta)
+
+
+# -- tensors; that they distinguish what strings do is in tests/test_game_contract.py ---------------
+
+
+def test_moves_are_seen_where_information_is_perfect():
+    game = MetaPrecomputationGame(menu_tree("tree", 3, "none", policies=True))
+    tree, observer = game.tree, game.make_py_observer(INFO_STATE_OBS_TYPE)
+    for state in states(game):
+        observer.set_from(state, 1)
+        ranks, history = [], 0
+        for action in tree.actions(state.position.history):
+            children = tree.children(history)
+            ranks.append([int(tree.action[child]) for child in children].index(action))
+            history = children[ranks[-1]]
+        assert np.argwhere(observer.dict["moves"]).tolist() == [list(step) for step in enumerate(ranks)]
+
+
+def test_observations_that_openspiel_makes_of_the_observer(kuhn):
+    """Its C++ side packs and unpacks them as well."""
+    for tree in (kuhn, menu_tree("tree", 0, "none", policies=True)):
+        game = MetaPrecomputationGame(tree)
+        seen = pyspiel._Observation(game, game.make_observer(INFO_STATE_OBS_TYPE, {}))
+        size = game.make_py_observer().tensor.shape
+        assert tuple(game.information_state_tensor_shape()) == tuple(game.observation_tensor_shape()) == size
+        assert sum(int(np.prod(part.shape)) for part in seen.tensors_info()) == size[0]
+        for state in states(game):
+            for player in (0, 1):
+                seen.set_from(state, player)
+                tensor = np.frombuffer(seen, np.float32).copy()
+                assert tensor.tolist() == state.information_state_tensor(player)
+                packed = seen.compress()
+                seen.set_from(game.new_initial_state(), 1 - player)
+                seen.decompress(packed)
+                np.testing.assert_array_equal(np.frombuffer(seen, np.float32), tensor)
+        by_python = make_observation(game, INFO_STATE_OBS_TYPE)
+        by_python.set_from(state, 0)
+        assert by_python.tensor.tolist() == state.information_state_tensor(0)
+
+
+def test_nothing_private_has_no_tensor(kuhn):
+    kind = pyspiel.IIGObservationType(perfect_recall=True, private_info=pyspiel.PrivateInfoType.NONE)
+    assert MetaPrecomputationGame(kuhn).make_py_observer(kind).tensor is None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_learners_environment(form, kuhn):
+    """OpenSpiel's environment gives tensors, and an audit or a play from beginning to end."""
+    sampler = rl_environment.ChanceEventSampler(seed=1)
+    environment = rl_environment.Environment(MetaPrecomputationGame(kuhn, form), chance_event_sampler=sampler)
+    rng, returns = np.random.default_rng(1), []
+    for _ in range(50):
+        step = environment.reset()
+        while not step.last():
+            player = step.observations["current_player"]
+            assert len(step.observations["info_state"][player]) == 20
+            step = environment.step([int(rng.choice(step.observations["legal_actions"][player]))])
+        returns.append(step.rewards)
+    assert np.abs(np.sum(returns, axis=1)).max() <= 1e-12
+    assert len({r[0] for r in returns}) > 3
 
 
 # -- errors ----------------------------------------------------------------------------------------
