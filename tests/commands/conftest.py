@@ -1,10 +1,13 @@
 """Fixtures of the commands' tests: games, a book, networks and an engine in a folder, and commands there."""
 
 import contextlib
+import functools
 import io
+import json
 
 import pytest
 
+from precomp_games.chess import PreparationSettings
 from precomp_games.commands import main
 from tests.oracles.network import random_network
 from tests.oracles.pgn import game
@@ -22,22 +25,57 @@ BOOK = (
 )
 ENDGAME = "--fen=8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"
 """Games from there are short, and end in all ways."""
+MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1"
 ENGINE = ("--engine=./engine.py", "--store=kept.sqlite")
 FEW = ("--opponent_nodes=10", "--analyst_nodes=20")
 
 
-def call(folder, *words):
+def call(folder, *words, encoding="utf-8"):
     """Call a command in a folder; return its exit status, output and errors."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding, write_through=True) for _ in range(2))
     with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(["precomp-games", *words])
-    return status, *(each.buffer.getvalue().decode() for each in (out, err))
+    return status, *(each.buffer.getvalue().decode(encoding) for each in (out, err))
+
+
+def ends(folder, *words, status=0):
+    """Call a command in a folder and return its output, or its one error line."""
+    ended, printed, error = call(folder, *map(str, words))
+    assert ended == status, printed + error
+    assert not status or (error.startswith("error: ") and error.count("\n") == 1), error
+    return error if status else printed
+
+
+def hide_engine(patch):
+    patch.setattr("precomp_games.chess.engines.pool.DEFAULT_PATHS", ())
+    patch.setenv("PATH", "/nowhere")
+    patch.delenv("STOCKFISH", raising=False)
+
+
+def write_book(folder):
+    """Write a preparation of three positions, as `precomp-games prepare` does."""
+    folder.mkdir()
+    worth = [("", "e2e4", 1.0, 0.4), ("e2e4 e7e5", "g1f3", 0.7, 0.3), ("e2e4 c7c5", "b1c3", 0.3, 0.1)]
+    memorized = [
+        {"after": line.split(), "play": {move: 1.0}, "reach": reach, "gain": gain, "net_gain": gain}
+        for line, move, reach, gain in worth
+    ]
+    memorized[0]["instead"] = {"c2c4": -0.02, "g1f3": -0.005, "b1c3": 0.0123}
+    made = {"memorized": memorized, "utility": 0.9, "unprepared": 0.5, "value": 0.9}
+    made |= {"analyst": "Fake", "opponent": "Fake", "settings": PreparationSettings().as_dict()}
+    (folder / "result.json").write_text(json.dumps(made))
 
 
 @pytest.fixture(autouse=True)
 def without_networks(monkeypatch):
     """Have no networks of people's moves but those that a flag names."""
     monkeypatch.delenv("PRECOMP_MAIA", raising=False)
+
+
+@pytest.fixture
+def without_engine(monkeypatch):
+    """Have no engine, wherever this machine has one."""
+    hide_engine(monkeypatch)
 
 
 @pytest.fixture(scope="session")
@@ -63,12 +101,11 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run(folder):
-    """Return a function that calls a command in the folder and returns its output, or its one error line."""
+    """Return a function that calls a command in the folder, as `ends` does."""
+    return functools.partial(ends, folder)
 
-    def run(*words, status=0):
-        ended, printed, error = call(folder, *words)
-        assert ended == status, printed + error
-        assert not status or (error.startswith("error: ") and error.count("\n") == 1), error
-        return error if status else printed
 
-    return run
+@pytest.fixture
+def here(tmp_path):
+    """Return a function that calls a command in the test's own folder, as `ends` does."""
+    return functools.partial(ends, tmp_path)

@@ -19,16 +19,6 @@ def games(tmp_path):
     return tmp_path
 
 
-def test_without_words_it_scouts_a_sample(tmp_path):
-    status, printed, _ = call(tmp_path, "scout")
-    assert status == 0 and list(tmp_path.iterdir()) == []
-    assert printed.startswith("Player              Karpov Anatoli: 126 games, 1984 to 1992\n")
-    assert "\n   36    53%      74      –  1992  1. d4\n" in printed
-    assert "\n   15    22%      80      –  1992        3. Nf3\n" in printed
-    order = ["With White", "With Black", "New in", "Speeds"]
-    assert sorted(order, key=printed.index) == order
-
-
 def test_it_writes_a_page_lines_and_numbers(games):
     status, printed, _ = call(games, "scout", "games.pgn", "Me", "--least=3", "--output_dir=out")
     assert status == 0 and "Speeds, and seconds a move" in printed

@@ -1,234 +1,32 @@
-"""The examples on chess as a user runs them, with an engine or by the shipped searches alone."""
+"""The examples on chess that are no commands."""
 
 import math
 import random
 import re
+import sys
 
 import chess
-import chess.polyglot
-import pyspiel
+import numpy as np
 import pytest
 
-from precomp_games import HistoryTree
-from precomp_games.chess import find_engine
-from precomp_games.chess.model.calibration import load_calibration
-from precomp_games.chess.play.match_statistics import MatchStatistics
-from precomp_games.chess.study.words import points
-from tests.examples.launcher import SERVER, fails, files, is_png, printed, result_of, table
+from precomp_games.chess import ChessGame, PreparationSettings, action_of, games_policy
+from precomp_games.chess.data.move_counts import GameSelection
+from tests.chess import fake_engine
+from tests.examples.launcher import fails, files, imported, is_png, printed, result_of, table
 from tests.examples.test_game_examples import bounds_are_bounds
+from tests.oracles.chess_books import book_of
+from tests.oracles.network import random_network
 from tests.oracles.pages import data_of
-from tests.oracles.pgn import game, games_of, read_back, read_moves
-from tools.soak.cases import CASES
-from tools.soak.clusters import engine_file
+from tests.oracles.pgn import game
 from tools.soak.runs import stored
-from tools.soak.trials import Trial, kills, reference
 
-TINY = ["--penalty=0.01", "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=12", "--r=20"]
-# What an engine is asked in games has to be enough for it to finish a depth anywhere.
-PLAYED = ["--penalty=0.01", "--opponent_nodes=300", "--analyst_nodes=600", "--max_plies=8"]
-MATED = "r1bqkb1r/pppp1Qpp/2n2n2/4p3/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1"
-
-
-# -- one side prepares -------------------------------------------------------------------------------
-
-
-def prepared(cwd, *flags):
-    """Return a preparation's output and result; with one engine, the stored searches give the same files."""
-    words = [*TINY, *flags, "--match_games=2", "--neighbors=0"]
-    output = printed("chess_preparation", *words, "--output_dir=out", cwd=cwd)
-    again = printed("chess_preparation", *words, "--output_dir=again", "--workers=1", cwd=cwd)
-    assert " 0 of them new" in again and files(cwd / "again") == files(cwd / "out")
-    made = result_of(cwd / "out")
-    assert 0 < made["size"] == len(made["memorized"])
-    match = rf"promised {points(made['utility'])}, scored [\d.]+ \+- .* in 2 games; without the book [\d.]+"
-    assert re.search(rf"^Match +{match} \(points in 100 games\)$", output, re.MULTILINE)
-    return output, made
-
-
-# Costs seconds: runs of the example.
-@pytest.mark.engine
-@pytest.mark.parametrize(
-    ("side", "evaluation"),
-    [("white", "linear"), pytest.param("black", "calibrated", marks=pytest.mark.slow("games"))],
-)
-def test_a_book_is_in_all_its_files(side, evaluation, tmp_path):
-    flags = ["--store=s.sqlite", "--play_budget=24", "--max_evaluations=400"]
-    output, made = prepared(tmp_path, f"--side={side}", f"--evaluation={evaluation}", *flags)
-    assert made["value"] == pytest.approx(made["utility"] - 0.01 * made["size"])
-    # Only games give what games are expected to score.
-    lines = " ".join((tmp_path / "out" / "book.pgn").read_text().split())
-    assert ("Expected score" in output) == (" expected " in lines) == (evaluation == "calibrated")
-    assert ("not results of games" in output) == (evaluation == "linear")
-    for memorized in made["memorized"]:
-        board = chess.Board()
-        for move in memorized["after"]:
-            board.push_uci(move)
-        assert board.turn == (side == "white")
-        found = {move.uci() for move in read_moves(tmp_path / "out" / "book.bin", board)}
-        assert found >= {move for move, p in memorized["play"].items() if p > 1e-4}
-    assert read_back(tmp_path / "out" / "book.pgn").variations
-
-
-# Costs seconds: runs of the example.
-@pytest.mark.engine
-@pytest.mark.parametrize(
-    "order", ["optimistic", pytest.param("certified", marks=pytest.mark.slow("another order"))]
-)
-def test_a_book_with_a_choice_of_moves(order, tmp_path, searches):
-    flags = ["--evaluation=linear", "--menu=4", "--budget=12", "--max_evaluations=200"]
-    _, made = prepared(tmp_path, *flags, f"--order={order}", f"--store={searches}")
-    assert made["size"] <= 12 and made["work"]["evaluations"] <= 200
-    assert made["unprepared"] < made["utility"] == made["value"] <= made["upper"] <= 1.0
-    gains = sum(state["gain"] for state in made["memorized"])
-    assert gains == pytest.approx(made["utility"] - made["unprepared"])
-    assert all(len(state["instead"]) <= 3 and len(state["play"]) == 1 for state in made["memorized"])
-    assert any(state["instead"] for state in made["memorized"])
-
-
-@pytest.mark.engine
-@pytest.mark.slow("kills of an example; of a store in test_a_run_that_is_killed_goes_on")
-def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
-    (case,) = (case for case in CASES if case.name == "chess_preparation")
-
-    def trial(name, expected=None, seconds=0.0):
-        folder, rng = tmp_path / name, random.Random(0)
-        return Trial(SERVER, case, expected or {}, seconds, find_engine(), folder, rng)
-
-    assert kills(trial("killed", *reference(trial("whole"))))["kills"] > 0
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("evaluation", ["rollouts", "wdl"])
-def test_only_roll_outs_give_what_games_of_the_model_are_expected_to_score(evaluation, tmp_path, searches):
-    flags = ["--penalty=0.05", "--opponent_nodes=100", "--analyst_nodes=200", "--max_plies=8", "--r=50"]
-    flags += [f"--evaluation={evaluation}", "--match_games=0", f"--store={searches}"]
-    output = printed("chess_preparation", *flags, f"--output_dir={tmp_path}")
-    assert result_of(tmp_path)["settings"]["evaluation"] == evaluation
-    assert ("Expected score" in output) == (evaluation == "rollouts") != ("Analyst's score" in output)
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ([f"--fen={MATED}"], "The game is over where it starts: there is nothing to learn."),
-        (["--evaluation=linear", "--max_plies=1"], "within --max_plies=1, since a draw follows; raise it"),
-        (["--max_plies=1", "--side=black"], "It is never Black's move within --max_plies=1"),
-        (["--penalty=0.9"], "Nothing is worth learning at this penalty; lower --penalty to learn more."),
-        (["--evaluation=linear", "--penalty=0.9", "--max_plies=8"], "raise --max_plies=8, after which"),
-        (["--penalty=0.9", "--max_plies=8"], "lower --penalty, or raise --max_plies=8 to learn more"),
-        (["--budget=0", "--penalty=0.003"], "Nothing is worth learning at this budget; raise --budget"),
-    ],
-)
-def test_why_nothing_is_learnt(flags, words, tmp_path, searches):
-    flags = [*flags, "--play_budget=4", "--match_games=0", f"--store={searches}", f"--output_dir={tmp_path}"]
-    assert words in printed("chess_preparation", *flags)
-
-
-@pytest.mark.engine
-def test_threads_and_times_are_marked_as_not_reproducible(tmp_path):
-    flags = ["--max_plies=1", "--evaluation=linear", "--store=s.sqlite", "--output_dir=out"]
-    causes = ["--engine_option=Threads=2", "--opponent_option=threads=2", "--analyst_movetime_ms=5"]
-    output = printed("chess_preparation", *flags, *causes, cwd=tmp_path)
-    message = f"Not reproducible: with {causes[0]} and {causes[1]} and --analyst_movetime_ms searches differ"
-    assert message in output
-    fixed = printed("chess_preparation", *flags, "--engine_option=Threads=1", cwd=tmp_path)
-    assert "Not reproducible" not in fixed
-
-
-# Costs seconds: a preparation and its match.
-@pytest.mark.engine
-@pytest.mark.parametrize("games", [24, 0])
-def test_what_there_is_without_a_book_comes_from_games(games, tmp_path):
-    """Against an opponent who plays badly, of whom an evaluation fitted to good play knows nothing."""
-    flags = ["--max_plies=8", "--menu=2", "--budget=3", "--penalty=0.002", "--max_evaluations=40"]
-    flags += ["--opponent_nodes=100", "--analyst_nodes=300", "--match_games=20", "--neighbors=0"]
-    flags += ["--opponent=uniform", f"--play_budget={games}", "--store=s.sqlite", "--output_dir=out"]
-    output = printed("chess_preparation", *flags, cwd=tmp_path)
-    unprepared = result_of(tmp_path / "out")["unprepared"]
-    if games:
-        assert "was fitted with" in output and "Refuted" not in output and unprepared > 0.7
-    else:  # the evaluation is trusted, and the match shows that it is wrong
-        assert unprepared < 0.6 and float(re.search(r"without the book ([\d.]+)", output)[1]) > 70.0
-        assert f"{points(unprepared)} unprepared: games without the book score" in output
-
-
-@pytest.mark.slow("the first example, at its defaults but for the match")
-def test_without_an_engine_there_is_no_other_match(tmp_path):
-    output = printed("chess_preparation", "--match_seed=5", f"--output_dir={tmp_path}", has_engine=False)
-    assert output.count("No match: games need an engine") == 1
-
-
-@pytest.mark.parametrize(
-    ("flag", "words"),
-    [
-        ("--penalty=1e-5", ("without an engine", "install Stockfish")),
-        # Nor does one serve that was set up otherwise.
-        ("--opponent_option=Hash=32", "install"),
-        ("--engine_option=Hash=64", "install"),
-        ("--workers=2", "install"),
-        ("--store=typo.sqlite", "typo.sqlite"),
-    ],
-)
-def test_what_is_not_in_the_shipped_searches_needs_an_engine(flag, words, tmp_path):
-    fails("chess_preparation", flag, "--output_dir=out", message=words, cwd=tmp_path, has_engine=False)
-    assert not (tmp_path / "out").exists()
-
-
-# -- what is known already, plans, budgets, bounds and clocks ----------------------------------------
-
-_TREE = ["--evaluation=linear", "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=10", "--r=30"]
-_TREE += ["--penalty=0.002", "--match_games=0", "--output_dir=out"]
-
-
-@pytest.mark.engine
-def test_what_is_kept_is_in_the_book_and_the_rest_is_added(tmp_path, searches):
-    mine = game("1. d4 d5 (1... Nf6 2. c4 e6 3. Nc3) 2. c4 e6 (2... c6 3. Nf3) 3. Nc3")
-    (tmp_path / "mine.pgn").write_text(mine)
-    output = printed("chess_preparation", *_TREE, "--keep=mine.pgn", f"--store={searches}", cwd=tmp_path)
-    made = result_of(tmp_path / "out")
-    kept, plays = made["kept"], {tuple(entry["after"]): entry["play"] for entry in made["memorized"]}
-    assert plays[()] == {"d2d4": 1.0} and kept["given"] == 6 and kept["histories"] >= 1
-    assert kept["learned"] == made["size"] - kept["histories"] == len(kept["additions"])
-    assert made["value"] == pytest.approx(made["utility"] - 0.002 * kept["learned"])
-    gains = sum(made["memorized"][k]["gain"] for k in kept["additions"])
-    assert made["unprepared"] < kept["alone"] == pytest.approx(made["utility"] - gains)
-    assert "If nothing is kept" in output and f"Your repertoire and {kept['learned']} addition" in output
-    assert f"{kept['learned']} positions to learn, in a book of" in output
-
-
-@pytest.mark.engine
-def test_a_plan_of_positions(tmp_path, searches):
-    own = ("--side=black", "--price=positions", "--plan=1,3,6", f"--store={searches}")
-    printed("chess_preparation", *_TREE, *own, cwd=tmp_path)
-    made, rows = result_of(tmp_path / "out"), table(tmp_path / "out" / "plan.csv")
-    assert [int(row["positions"]) for row in rows] == [1, 3, 6]
-    utilities = [float(row["utility"]) for row in rows]
-    assert utilities == sorted(utilities) and made["utility"] == pytest.approx(utilities[-1])
-    assert all(float(row["loss"]) >= -1e-12 for row in rows)
-    assert made["distinct_positions"] == int(rows[-1]["learned"]) <= 6
-    assert is_png(tmp_path / "out" / "plan.png")
-
-
-@pytest.mark.engine
-@pytest.mark.slow("a preparation with a budget")
-def test_a_budget(tmp_path, searches):
-    flags = [*_TREE[:-1], "--budget=10", "--report", f"--store={searches}", f"--output_dir={tmp_path}"]
-    output = printed("chess_preparation", *flags)
-    made = result_of(tmp_path)
-    assert made["budget"] == 10 and made["size"] <= 10 and made["value"] == made["utility"]
-    assert "50 more positions" in output
-    curve = [int(row["positions"]) for row in table(tmp_path / "memory.csv")]
-    assert curve == sorted(curve) and is_png(tmp_path / "memory.png")
-    # The page draws the best book of each size itself.
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert [size for size, _ in data_of(page)[0]["sizes"]] == curve and "<figure" not in page
+SMALL = ["--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=12"]
 
 
 # Costs seconds: runs of the examples.
 @pytest.mark.engine
 def test_bounds_and_clocks(tmp_path, searches):
-    shared = ["--chess", *TINY[1:-1], f"--store={searches}", f"--output_dir={tmp_path}"]
+    shared = ["--chess", *SMALL, f"--store={searches}", f"--output_dir={tmp_path}"]
     assert "so it is." in printed("entropy_bounds", *shared, "--penalty=0.01", "--r_values=5,50")
     bounds_are_bounds(table(tmp_path / "entropy_bounds.csv"))
     assert result_of(tmp_path, "settings.json")["analyst_limit"] == "nodes=300"
@@ -248,7 +46,8 @@ def test_bounds_and_clocks(tmp_path, searches):
 def test_a_sweep_searches_a_position_once(tmp_path):
     def sweep(store, folder, workers):
         own = [f"--store={store}.sqlite", f"--output_dir={folder}", f"--workers={workers}", "--sides=black"]
-        return printed("randomness_vs_precomputation", *TINY[:-1], "--r_values=1,400", *own, cwd=tmp_path)
+        flags = ["--penalty=0.01", *SMALL, "--r_values=1,400", *own]
+        return printed("randomness_vs_precomputation", *flags, cwd=tmp_path)
 
     (counts,) = re.findall(r"(\d+) distinct searches .*; (\d+) searches made", sweep("s", "a", 2))
     assert counts[0] == counts[1] == str(stored(tmp_path / "s.sqlite"))
@@ -268,121 +67,13 @@ def test_published_values_stand_beside_what_they_are_comparable_to(more, compara
     assert ("published utility" in output) == comparable and "not results of games" in output
 
 
-# -- both sides prepare ------------------------------------------------------------------------------
-
-
-# Costs seconds: a run of the example.
-def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
-    for folder in (tmp_path / "again", tmp_path):
-        output = printed("chess_equilibrium", f"--output_dir={folder}", has_engine=False)
-    drawn = [(folder / "white.pgn").read_text() for folder in (tmp_path / "again", tmp_path)]
-    assert drawn[0] == drawn[1]
-    books = {f"{side}.{kind}" for side in ("white", "black") for kind in ("bin", "pgn")}
-    assert files(tmp_path / "again").keys() == books | {
-        "result.json",
-        "tree.npz",
-        "penalties.csv",
-        "penalties.png",
-    }
-    found = result_of(tmp_path)
-    assert found["nash_conv"] < 1e-12 and found["solver"] == "double_oracle"
-    for row in found["penalties"]:
-        assert row["black"] <= row["nobody"] <= row["white"]
-        assert row["black"] - 1e-6 <= row["both"] <= row["white"] + 1e-6
-    # At a prohibitive penalty nobody prepares.
-    assert row["nobody"] == pytest.approx(row["both"])
-    assert "analyst's score" in output and "not results of games" in output and "xpected score" not in output
-    tree = HistoryTree.load(tmp_path / "tree.npz")
-    meta = pyspiel.load_game("python_meta_precomputation", {"tree_file": str(tmp_path / "tree.npz")})
-    assert meta.num_players() == 2
-    for i, (side, other) in enumerate((("White", "Black"), ("Black", "White"))):
-        rows, loss = found["memorized"][side.lower()], found["unaware"][side.lower()]["loss"]
-        assert 1.0 < sum(row["probability"] for row in rows) == pytest.approx(found["sizes"][i])
-        assert all(0.0 < row["probability"] <= 1.0 + 1e-12 and 0.0 <= row["reach"] <= 1.0 for row in rows)
-        assert all(row["also_alone"] == (row["alone"] is not None) for row in rows)
-        with chess.polyglot.open_reader(tmp_path / f"{side.lower()}.bin") as book:
-            assert len(list(book)) <= len(rows) <= (tree.infoset_player == i).sum()
-        provoked = [row for row in rows if not row["also_alone"]]
-        size = sum(row["probability"] for row in provoked)
-        assert f"positions on average, {size:.1f} of them only because the other side" in output
-        assert f"Because {other} prepares, {side} learns:" in output
-        # Who prepares for the unprepared loses, where the other side is prepared.
-        assert loss > 1e-3 and f"lose {points(loss)} points in 100 games to a prepared" in output
-        assert any(row["reach_unprepared"] == 0.0 < row["reach"] for row in provoked)
-
-
-def test_both_sides_prepare_with_menus(tmp_path):
-    """By an engine of no strength; test_trees.py has the books."""
-    flags = [f"--engine={engine_file(tmp_path, slow=False)}", "--workers=1", "--store=s.sqlite"]
-    flags += ["--menu=2", "--menu_window_cp=400", "--max_plies=3", "--r=200", "--penalty_factors=1,3"]
-    flags += ["--penalty=0.003", "--fen=4k3/4p3/8/8/8/8/4P3/4K3 w - - 0 1", "--scale_cp=1000"]
-    output = printed("chess_equilibrium", *flags, "--output_dir=out", cwd=tmp_path)
-    found = result_of(tmp_path / "out")
-    assert "with another move than alone" in output and found["settings"]["menu"] == 2
-    rows = [row for side in ("white", "black") for row in found["memorized"][side]]
-    assert sum(row["probability"] for row in rows) == pytest.approx(sum(found["sizes"]))
-    assert all(row["also_alone"] == (row["alone"] == row["play"]) for row in rows)
-    assert any(row["instead"] for row in rows) and found["nash_conv"] < 1e-12
-    assert all(loss <= 1e-9 for row in rows for loss in row["instead"].values())
-    flags += ["--max_histories=20", "--output_dir=no"]
-    fails("chess_equilibrium", *flags, message="at most max_histories=20", cwd=tmp_path)
-
-
-# -- matches -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.engine
-@pytest.mark.slow("two preparations and their matches")
-def test_a_match_of_books_of_both_colors(tmp_path, searches):
-    kept = f"--store={searches}"
-    for side in ("white", "black"):
-        flags = [*TINY, "--evaluation=linear", f"--side={side}", "--match_games=0", kept]
-        printed("chess_preparation", *flags, f"--output_dir={side}", cwd=tmp_path)
-    both = ["--from=white", "--from=black", "--games=4", "--sprt=0,5", kept]
-    output = printed("book_match", *both, "--output_dir=out", cwd=tmp_path)
-    matches = result_of(tmp_path / "out")["matches"]
-    players = ["no book", "the book", "most reached", "main lines", "analyst all game"]
-    assert [row["player"] for row in matches] == 2 * players
-    for row in matches:
-        found, made = (
-            MatchStatistics(row["wins"], row["draws"], row["losses"]),
-            result_of(tmp_path / row["side"]),
-        )
-        assert (found.games, found.score) == (4, row["score"]) and row["low"] <= row["score"] <= row["high"]
-        for name, value in zip(("elo", "elo_low", "elo_high"), (found.elo, *found.elo_interval), strict=True):
-            assert row[name] == (value if math.isfinite(value) else None)
-        if row["player"] in players[1:4]:
-            assert row["positions"] == made["size"] > 0
-        if row["player"] != "analyst all game":
-            assert sum(exit["games"] for exit in row["exits"]) == 4
-        if row["player"] == "the book":
-            assert f"{'Elo with the book':<20}{found}\n" in output
-            # Where each exit's promise counts by its reach, they are the book's.
-            promised = sum(exit["reach"] * exit["promised"] for exit in row["exits"])
-            assert promised == pytest.approx(row["promised"], abs=1e-6) == made["utility"]
-            games = games_of(tmp_path / "out" / f"{row['side']}_games.pgn")
-            score = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
-            white = sum(score[game.headers["Result"]] for game in games) / 4
-            assert row["score"] == (white if row["side"] == "white" else 1.0 - white)
-    assert "SPRT with the book  LLR " in output and "H0: +0, H1: +5 logistic Elo: goes on\n" in output
-    assert "Where games leave the book:" in output and "xpected score" not in output
-    assert "made against another opponent" not in output and is_png(tmp_path / "out" / "match.png")
-    # One engine, and nothing to search: the same files.
-    again = printed("book_match", *both, "--workers=1", "--output_dir=again", cwd=tmp_path)
-    assert again.count(" 0 new") == 2 and files(tmp_path / "again") == files(tmp_path / "out")
-    other = ["--games=2", "--nocontrols", "--openings=0.5", "--opponent=uci(r=100)", "--output_dir=other"]
-    output = printed("book_match", both[0], kept, *other, cwd=tmp_path)
-    assert "The book was made against another opponent" in output
-    assert " start positions, in which White scores near 0.5" in output
-    assert {"openings.epd", "openings.pgn"} <= files(tmp_path / "other").keys()
-    assert [row["player"] for row in result_of(tmp_path / "other")["matches"]] == players[:2]
-
-
 # Costs seconds: an example.
 @pytest.mark.engine
 def test_books_of_several_sizes(tmp_path, searches):
-    flags = [*PLAYED, "--r=30", "--games=2", "--sizes=2,4", "--menu=2", "--play_budget=8", "--report"]
-    printed("book_size", *flags, f"--store={searches}", "--export=csv", f"--output_dir={tmp_path}")
+    # What an engine is asked in games has to be enough for it to finish a depth anywhere.
+    flags = ["--penalty=0.01", "--opponent_nodes=300", "--analyst_nodes=600", "--max_plies=8", "--r=30"]
+    flags += ["--games=2", "--sizes=2,4", "--menu=2", "--play_budget=8", "--report", "--export=csv"]
+    printed("book_size", *flags, f"--store={searches}", f"--output_dir={tmp_path}")
     rows = table(tmp_path / "sizes.csv")
     names = ["the book", "most reached", "main lines", "linear evaluation"]
     assert [row["player"] for row in rows] == ["no book", *names, *names]
@@ -393,68 +84,183 @@ def test_books_of_several_sizes(tmp_path, searches):
     assert len(table(tmp_path / "book.csv")) == size and is_png(tmp_path / "sizes.png")
 
 
-# -- how random an opponent is, and what scores are worth --------------------------------------------
+# -- whether preparations against a person would have held -------------------------------------------
+
+LINES = {
+    "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6": 5,
+    "1. e4 e5 2. Nf3 d6 3. d4": 2,
+    "1. e4 c5 2. Nf3 d6 3. d4 cxd4": 3,
+    "1. d4 d5 2. c4 e6 3. Nc3": 2,
+}
+PLAYED = [line for line, count in LINES.items() for _ in range(count)]
 
 
-# Costs seconds: runs of the example.
+@pytest.fixture
+def them(tmp_path):
+    """Games of "Them" with Black, three a year."""
+    path = tmp_path / "games.pgn"
+    games = (
+        game(line, "Us", "Them", Date=f"{1990 + k // 3}.??.??", Round=str(k)) for k, line in enumerate(PLAYED)
+    )
+    path.write_text("".join(games))
+    return path
+
+
+def test_games_before_a_date_are_those_of_the_older_file(them):
+    counts = games_policy(ChessGame(), them, "Them", before=1992.0).counts
+    games = GameSelection(them, "Them").table()
+    older = games.select(games.years < 1992.0)
+    assert 0 < older.num_games < games.num_games and counts.weights.sum() == older.own.sum()
+    with pytest.raises(ValueError, match="expected dated games before 1900"):
+        games_policy(ChessGame(), them, "Them", before=1900.0)
+
+
+class AnyMove:
+    """A back-off, the first three legal moves, and a value for each position."""
+
+    def action_probabilities_batch(self, states):
+        return [dict(zip(state.legal_actions()[:3], (0.5, 0.3, 0.2), strict=False)) for state in states]
+
+    def evaluate_batch(self, states):
+        return [0.5 + 0.4 * math.sin(sum(state.history())) for state in states]
+
+
+BOOK = book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | g1f3", "e2e4 e7e5 g1f3 b8c6 | f1b5")
+
+
+def by_recursion(state, counts):
+    """Return (worth, moves of the book) of a game from here on, with replies by the formula and a cut."""
+    memorized = {
+        tuple(map(action_of, position.history)): action_of(position.moves[0].move)
+        for position in BOOK.positions
+    }
+    if state.board.turn == chess.WHITE:
+        move = memorized.get(tuple(state.history()))
+        if move is None:
+            return AnyMove().evaluate_batch([state])[0], 0.0
+        worth, moves = by_recursion(state.child(move), counts)
+        return worth, moves + 1.0
+    (prior,) = AnyMove().action_probabilities_batch([state])
+    played = counts.get(state.board.epd(), {})
+    whole = sum(played.values()) + 1.0
+    row = {a: (played.get(a, 0.0) + prior.get(a, 0.0)) / whole for a in {*prior, *played}}
+    kept = {a: p for a, p in row.items() if p >= 0.01}
+    below = {a: by_recursion(state.child(a), counts) for a in kept}
+    return tuple(sum(p * below[a][k] for a, p in kept.items()) / sum(kept.values()) for k in (0, 1))
+
+
+def test_a_judge_is_the_formula_also_of_games_drawn_anew(them):
+    with imported("preparation_transfer") as transfer:
+        games = GameSelection(them, "Them", max_plies=30).table()
+        judge = transfer.Judge(games, AnyMove(), AnyMove())
+        settings = PreparationSettings(max_plies=30)
+        paths = transfer.paths_of(BOOK, settings, judge)
+        rng, n = np.random.default_rng(0), games.num_games
+        weights = np.hstack([np.ones((n, 1)), rng.multinomial(n, np.full(n, 1.0 / n), 20).T])
+        odds = judge.odds(weights)
+        # Hits are positions that came up.
+        found = transfer.hits(BOOK, games)
+        assert sorted(found.tolist()) == sorted([3.0] * 5 + [2.0] * 2 + [2.0] * 3 + [1.0] * 2)
+    found, moves = paths.expected(odds, paths.values), paths.expected(odds, paths.moves.astype(float))
+    for draw in range(weights.shape[1]):
+        counts = {}
+        for line, weight in zip(PLAYED, weights[:, draw], strict=True):
+            board = chess.Board()
+            for san in (word for word in line.split() if not word.endswith(".")):
+                move = board.parse_san(san)
+                if board.turn == chess.BLACK and weight:
+                    row = counts.setdefault(board.epd(), {})
+                    row[action_of(move)] = row.get(action_of(move), 0.0) + weight
+                board.push(move)
+        want = by_recursion(ChessGame({"max_plies": 30}).new_initial_state(), counts)
+        assert (found[draw], moves[draw]) == pytest.approx(want, abs=1e-12)
+
+
 @pytest.mark.engine
-def test_estimate_opponent(tmp_path):
-    games = game("1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7", "Us", "Them")
-    games += game("1. d4 d5 2. c4 e6 3. Nc3 Nf6 4. Bg5 Be7 5. Ke9 (5. xx) e3", "Them", "us")
-    (tmp_path / "games.pgn").write_text(games)
-    common = ["--store=s.sqlite", "--output_dir=out", "--top_k_values=2,4"]
-    theirs = ["--pgn=games.pgn", "--player=US", "--skip_plies=2", "--nodes=300,1000"]
-    output = printed("estimate_opponent", *common, *theirs, cwd=tmp_path)
-    assert output.startswith("Games               2 games; ") and "taken together: 'Us', 'us'\n" in output
-    assert "US: 7 moves in 7 positions" in output and "Best: --opponent_nodes=" in output
-    found = result_of(tmp_path / "out")
-    kinds = [(fit["top_k"], fit["nodes"]) for fit in found["fits"]]
-    assert kinds == [(2, 300), (2, 1000), (4, 300), (4, 1000)]
-    best = max(found["fits"], key=lambda fit: fit["log_likelihood"])
-    assert (best["top_k"], best["nodes"]) == (found["best_top_k"], found["best_nodes"])
-    assert best["moves"] == 7 and best["log_likelihood"] >= best["uniform_log_likelihood"]
-
-    weak = ["--nodes=1000", "--opponent_option=Skill Level=3", "--opponent_samples=4", "--positions=6"]
-    own = printed("estimate_opponent", *common, *weak, "--games=2", "--plies=5", cwd=tmp_path)
-    drawn = re.search(r"\[Skill Level=3\] \(nodes=1000\): (\d+) moves in 6 positions", own)
-    # It draws with no seed, so a game may come to a position with one legal move, which proves nothing.
-    assert int(drawn[1]) in range(12, 25, 4)
+# Costs seconds: the example, with an engine.
+def test_nothing_is_better_by_the_judge_than_its_own_books(tmp_path, searches):
+    flags = ["--behind=uniform", "--distrust=0.2", "--judge_behind=uniform", "--sizes=2,4", "--penalty=0.01"]
+    flags += ["--sides=white", "--plies=10", "--since=1992", "--until=1992"]
+    # The judge's own books have the same moves to choose among where its analyst is the same.
+    flags += ["--analyst_nodes=300", "--judge_nodes=300", f"--store={searches}", f"--output_dir={tmp_path}"]
+    printed("preparation_transfer", *flags)
+    rows = result_of(tmp_path)["summary"]
+    assert [row["size"] for row in rows] == [2] * 4 + [4] * 4
+    assert all(row["low"] <= row["high"] for row in rows)
+    assert all(row["prepared_more"] <= 1e-9 for row in rows if row["kind"] == "the judge's own")
+    assert is_png(tmp_path / "transfer.png")
 
 
-_CALIBRATED = ["--opponent_nodes=100", "--analyst_nodes=200", "--menu=2", "--store=s.sqlite"]
+# -- predicting a person's moves ---------------------------------------------------------------------
 
 
-@pytest.mark.engine
-@pytest.mark.slow("many games; a fit to few in the other test")
-def test_a_fit_to_games_that_are_played(tmp_path):
-    flags = [*_CALIBRATED, "--positions=4", "--exits=2", "--playouts=2", "--max_evaluations=15", "--budget=3"]
-    flags += ["--r_values=30", "--test_r_values=60", "--fens=8/8/8/8/4k3/8/4P3/4K3 w - - 0 1"]
-    flags += ["--test_fens=8/8/8/4k3/8/8/4P3/3QK3 w - - 0 1", "--output_dir=out"]
-    output = printed("calibrate_evaluation", *flags, cwd=tmp_path)
-    rows = table(tmp_path / "out" / "samples.csv")
-    assert {row["kind"] for row in rows} == {"search", "exit"}
-    for row in rows:
-        # What is tested with is another setting than all that was fitted to.
-        assert ("r = 60" in row["setting"]) == (row["test"] == "1") == (row["r"] == "60.0")
-        assert sum(int(row[name]) for name in ("wins", "draws", "losses")) == 2
-    evidence = result_of(tmp_path / "out", "calibration.json")["evidence"]
-    assert evidence["positions"] == sum(row["test"] == "0" for row in rows)
-    kinds = {line["evaluation"] for line in evidence["kept_out"]["exit"]}
-    assert kinds >= {"calibrated", "linear", "threshold", "logistic"}
-    assert all(f"{line['brier']:.4f}" in output for line in evidence["kept_out"]["exit"])
+@pytest.mark.slow("the shipped samples; in the next test few games")
+def test_predictions_on_the_shipped_samples(tmp_path):
+    output = printed("opponent_model", f"--output_dir={tmp_path}", has_engine=False)
+    assert "Karpov Anatoli      126 games" in output and "147 before 1990" in output
+    found = result_of(tmp_path)
+    bits = {name: model["bits"] for name, model in found["models"].items()}
+    assert bits["with population"] < 2.5 < bits["with age"] < bits["counts alone"] < 2.7
+    assert bits["population alone"] > 3.0
+    aged = found["models"]["with age"]
+    assert [fit["year"] for fit in aged["fits"]] == found["years"] == [1990, 1991, 1992]
+    rows = table(tmp_path / "by_ply.csv")
+    assert [int(row["ply"]) for row in rows] == list(range(1, 17))
+    assert sum(int(row["moves"]) for row in rows) == aged["moves"] == 392
+    for name, value in bits.items():
+        mean = sum(int(row["moves"]) * float(row[f"{name}, bits"]) for row in rows) / aged["moves"]
+        assert mean == pytest.approx(value, abs=1e-3)
+    assert is_png(tmp_path / "calibration.png") and is_png(tmp_path / "by_ply.png")
 
 
-@pytest.mark.engine
-def test_a_fit_to_games_of_a_file(tmp_path):
-    begin, games = "1. e4 e5 2. Nf3 Nc6 3. ", [game("1. e4 e5 2. Nf3 Nc6", "Them", "Us", Result="1/2-1/2")]
-    for move, result in (("Bb5", "1-0"), ("d4", "1-0"), ("Bc4", "0-1")):
-        games.append(game(f"{begin}{move}", "Us", "Them", Result=result))
-    (tmp_path / "games.pgn").write_text("".join(games))
-    made = ["--pgn=games.pgn", "--player=us", "--skip_plies=0", "--r_values=25", "--output_dir=out"]
-    output = printed("calibrate_evaluation", *_CALIBRATED, *made, cwd=tmp_path)
-    assert "Fitted to 5 positions and 8 games" in output  # the last game is to test with
-    rows = table(tmp_path / "out" / "samples.csv")
-    assert sum(int(row["losses"]) for row in rows if row["test"] == "0") == 0
-    first = next(row for row in rows if row["ply"] == "0" and row["material"] == "0" and row["wins"] == "2")
-    assert first["draws"] == first["losses"] == "0" and first["test"] == "0"
-    assert load_calibration(tmp_path / "out" / "calibration.json").made_for.least_r == 25.0
+def test_predictions_without_a_population(tmp_path):
+    years = "".join(game("1. e4 e5 2. Nf3", "Us", "Them", Date=f"{1990 + k}.??.??") for k in range(6))
+    (tmp_path / "games.pgn").write_text(years)
+    flags = ("--games=games.pgn", "--player=US", "--since=1994", "--plies=3", "--output_dir=out")
+    printed("opponent_model", *flags, cwd=tmp_path, has_engine=False)
+    models = result_of(tmp_path / "out")["models"]
+    assert list(models) == ["counts alone", "with age"]
+    # Whoever always plays the same is easily predicted.
+    assert models["with age"]["first"] == 1.0 and models["with age"]["bits"] < 0.05
+
+
+def rated(number):
+    """Return a game of Us: two moves are played at each of the first positions."""
+    rng, board, words = random.Random(number), chess.Board(), []
+    for ply in range(16):
+        moves = sorted(board.legal_moves, key=chess.Move.uci)
+        move = rng.choice(moves[:2] if ply < 4 else moves)
+        words.append(f"{board.san(move)} {{[%clk 0:02:{59 - ply:02}]}}")
+        board.push(move)
+    sides = ("Us", f"Other {number}")[:: 1 if number % 2 else -1]
+    tags = {"Result": ("1-0", "0-1", "1/2-1/2")[number % 3], "TimeControl": "180+0"}
+    tags |= {"WhiteElo": "1500", "BlackElo": "1600", "Date": f"{2000 + number // 12}.{number % 12 + 1:02}.01"}
+    return game(" ".join(words), *sides, **tags)
+
+
+@pytest.mark.slow("each part, in one run")
+def test_models_of_people_are_checked_in_all_parts(tmp_path):
+    pytest.importorskip("onnxruntime")
+    (tmp_path / "games.pgn").write_text("".join(map(rated, range(300))))
+    (tmp_path / "maia-1500.pb.gz").write_bytes(random_network())
+    flags = ["--games=games.pgn", "--player=Us", "--maia=maia-1500.pb.gz", "--workers=1", "--output_dir=out"]
+    flags += [f"--engine={sys.executable} {fake_engine.__file__}", "--moves=100", "--engine_moves=60"]
+    flags += ["--errs=noisy(policy=uci(nodes=1000,r=40,top_k=5),epsilon=0.2)", "--least_games=25"]
+    output = printed("people_check", *flags, "--positions=100", cwd=tmp_path)
+    assert "300 games, of which the last 45 are predicted, from 2021" in output
+    found = result_of(tmp_path / "out", "people_check.json")
+    by = {(row["whose"], row["by"]): row for row in found["replies"] if row["speed"] == "all"}
+    assert by["strangers", "any legal move"]["moves"] == 100 == by["player", "games before human"]["moves"]
+    assert by["player", "games before human"]["bits"] < by["player", "human(rating)"]["bits"]
+    assert by["player", "games before the engine"]["moves"] == 60
+    assert sum(row["moves"] for row in found["reply_classes"] if row["whose"] == "player") == 100
+    # The clock loses two seconds in a move of each side: one for the mover's, one for the other's.
+    assert {row["spent"] for row in found["seconds"]} == {2.0} == {row["spent"] for row in found["known"]}
+    met = [(row["half-moves"], row["met"]) for row in found["known"]]
+    assert met[:2] == [("2 to 5", "under 20"), ("2 to 5", "20 or more")] and met[-1] == ("12 to 17", "never")
+    assert [row["by"] for row in found["values"]][-1] == "bands" and len(found["value_classes"]) == 10
+    best, white, black = found["off_policy"]
+    assert best["positions"] == len(best["points"]) == 5
+    assert min(white["positions"], black["positions"]) >= 2 and min(found["speed"].values()) > 0.0
+    assert all(is_png(tmp_path / "out" / f"{name}.png") for name in ("replies", "values", "seconds"))
+    fails("people_check", cwd=tmp_path, message="--games: expected rated games with clocks")

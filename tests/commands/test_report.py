@@ -1,41 +1,34 @@
-"""The first example without an engine, and its page and exports, by examples/book_report.py as well."""
+"""`precomp-games report`: the page and exports of a book by the shipped searches, and of a repertoire."""
 
+import io
 import json
 import math
 import re
 
-import chess
+import chess.pgn
 import pytest
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 
 from precomp_games.chess.study.words import points
-from tests.examples.launcher import fails, files, printed, result_of, table
+from tests.commands.conftest import ends, hide_engine
+from tests.examples.launcher import files, result_of, table
 from tests.oracles.pages import PLOT, data_of, opened, press, shown_rows, text, texts
-from tests.oracles.pgn import game, nodes_of, read_back
+from tests.oracles.pgn import game
 
 
 @pytest.fixture(scope="module")
 def first_run(tmp_path_factory):
-    """Return (folder, what is printed) of the default book and its page, from the shipped searches alone."""
+    """Return (folder, what is printed, result) of the default book and its page, without an engine."""
     folder = tmp_path_factory.mktemp("report")
-    flags = ("--output_dir=book", "--report", "--export=lichess,pgn,anki,csv", "--min_share=0")
-    return folder, printed("chess_preparation", *flags, cwd=folder, has_engine=False)
+    with pytest.MonkeyPatch.context() as patch:
+        hide_engine(patch)
+        exports = ("--report", "--export=lichess,pgn,anki,csv", "--min_share=0")
+        printed = ends(folder, "prepare", "--output_dir=book", *exports)
+    return folder, printed, result_of(folder / "book")
 
 
-@pytest.fixture
-def prepared(first_run):
-    return first_run[0]
-
-
-@pytest.fixture
-def answer(prepared):
-    return result_of(prepared / "book")
-
-
-# Costs seconds: the first example, at its defaults.
-def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
-    folder, output = first_run
+# Costs seconds: the first preparation, at its defaults.
+def test_without_an_engine_the_shipped_searches_serve(first_run):
+    folder, output, answer = first_run
     (notice,) = [line for line in output.splitlines() if "No engine found" in line]
     assert "apt-get install stockfish" in notice
     exports = {"arrows.pgn", "book.csv", "cards.apkg", "lichess-1.pgn"}
@@ -46,9 +39,8 @@ def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
     message = {name: points(answer[name]) for name in ("unprepared", "utility", "standard_error", "value")}
     found = f"{message['unprepared']} unprepared, {message['utility']} +- {message['standard_error']}"
     assert f"Expected score      {found} with the book" in output and "nalyst's score" not in output
-    assert (
-        f"Value               {message['value']} = {message['utility']} - {answer['size']} x 0.01 " in output
-    )
+    sums = f"{message['value']} = {message['utility']} - {answer['size']} x 0.01 "
+    assert f"Value               {sums}" in output
     assert not re.search(r"(?<![\d.])-?[01]\.\d{3,}(?![\d%])", output)  # all are points in 100 games
     # The match is in the store as well, and keeps the promise.
     pattern = r"^Match +promised (.*), scored (.*) \+- (.*) in 100 games; .* \(from stored searches\)$"
@@ -56,44 +48,21 @@ def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
     assert abs(promised - scored) <= 4.0 * math.hypot(error, 100.0 * answer["standard_error"]) + 1.0
     costs = re.findall(r"forgetting\s+it\s+(costs|saves)", (folder / "book" / "book.pgn").read_text())
     assert len(costs) >= answer["size"] and set(costs) == {"costs"}
-
-
-def test_exits_are_worth_what_the_book_is(answer):
-    assert sum(each["reach"] for each in answer["exits"]) == pytest.approx(1.0, abs=1e-6)
     # What lines end in, by the means that the book was chosen by, is what its gains come to.
-    expected = sum(each["reach"] * each["promised"] for each in answer["exits"])
     gains = sum(each["gain"] for each in answer["memorized"])
+    assert sum(each["reach"] for each in answer["exits"]) == pytest.approx(1.0, abs=1e-6)
+    expected = sum(each["reach"] * each["promised"] for each in answer["exits"])
     assert expected == pytest.approx(answer["unprepared"] + gains, abs=1e-6)
-    # A position comes up as often as games leave behind it.
-    for each in answer["memorized"]:
-        below = sum(exit["reach"] for exit in behind(answer, each["after"]))
-        assert below == pytest.approx(each["reach"], rel=1e-6, abs=1e-9)
-
-
-def behind(answer, after):
-    """Return the exits behind some moves."""
-    return [exit for exit in answer["exits"] if exit["after"][: len(after)] == after]
-
-
-def test_exports_have_the_numbers_of_the_result(prepared, answer):
-    arrows = {
-        " ".join(move.uci() for move in moves): node
-        for moves, node in nodes_of(read_back(prepared / "book" / "arrows.pgn")).items()
-    }
-    for row, each in zip(table(prepared / "book" / "book.csv"), answer["memorized"], strict=True):
+    for row, each in zip(table(folder / "book" / "book.csv"), answer["memorized"], strict=True):
         assert row["after_uci"].split() == each["after"] and row["play_uci"].split() == list(each["play"])
         for column, name in (("reach", "reach"), ("gain", "gain"), ("forgetting_costs", "net_gain")):
             assert float(row[column]) == each[name]
         ((unit, value),) = each["evaluation"].items()
         assert row["evaluation_pawns_white"] == (f"{value / 100:.2f}" if unit == "cp" else f"#{value}")
-        node = arrows[row["after_uci"]]
-        white = node.eval().white()
-        assert each["evaluation"] in ({"cp": white.score()}, {"mate": white.mate()})
-        green = {chess.Move(arrow.tail, arrow.head) for arrow in node.arrows() if arrow.color == "green"}
-        assert {move.uci() for move in green} == {move[:4] for move in each["play"]}
 
 
-def test_games_plots_notes_and_a_match_beside_a_book_that_is_there(prepared, answer):
+def test_games_plots_notes_and_a_match_beside_a_book_that_is_there(first_run):
+    prepared, _, answer = first_run
     games = [game("1. e4 {} Nc6", "Us", "Ann", Date="1999.??.??", Result="1-0")]
     games += [game("1. e4 Nc6 2. Nf3", "Us", "Dave", Date="2001.??.??", Result="0-1")]
     (prepared / "games.pgn").write_text("".join(games))
@@ -106,12 +75,11 @@ def test_games_plots_notes_and_a_match_beside_a_book_that_is_there(prepared, ans
     (prepared / "match").mkdir()
     (prepared / "match" / "result.json").write_text(json.dumps({"matches": [match]}))
     flags = ["--from=book", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann", "--match_dir=match"]
-    flags += ["--notes=notes.pgn", "--export=pgn,csv", "--min_share=0"]
-    for name in ("more", "again"):
-        output = printed("book_report", *flags, f"--output_dir={name}", cwd=prepared)
+    flags += ["--notes=notes.pgn", "--export=pgn,csv", "--min_share=0", "--output_dir=more"]
+    output = ends(prepared, "report", *flags)
     assert output.startswith("Games behind replies: 1 game; 1 left out: games of others\n")
     made = files(prepared / "more")
-    assert made == files(prepared / "again") and made.keys() == {"report.html", "arrows.pgn", "book.csv"}
+    assert made.keys() == {"report.html", "arrows.pgn", "book.csv"}
     # With the games, the exports give for each reply in how many of them it was seen.
     alone = (prepared / "book" / "arrows.pgn").read_text()
     assert made["arrows.pgn"].decode().count("[%cal") == alone.count("[%cal")
@@ -132,8 +100,9 @@ def test_games_plots_notes_and_a_match_beside_a_book_that_is_there(prepared, ans
 
 @pytest.mark.browser
 # Costs seconds: a preparation.
-def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
-    opened(browser, prepared / "book" / "report.html")
+def test_the_page_shows_the_numbers_of_the_result(first_run, browser):
+    folder, _, answer = first_run
+    opened(browser, folder / "book" / "report.html")
     utility, unprepared, error = (points(answer[k]) for k in ("utility", "unprepared", "standard_error"))
     gain = points(answer["utility"] - answer["unprepared"])
     assert texts(browser, ".tiles b")[:3] == [str(answer["size"]), gain, utility]
@@ -141,53 +110,48 @@ def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
         assert words in text(browser, ".tiles")
     if text(browser, "#fold") == "unfold all":
         press(browser, "a")
-    moves = [row.find_elements(By.CSS_SELECTOR, ".move") for row in shown_rows(browser)]
+    moves = [row.find_elements("css selector", ".move") for row in shown_rows(browser)]
     assert sum(map(len, moves)) == answer["size"]
-    # One position after the other: what else was on the menu, and then the replies.
+    # One position after the other: what else was on the menu.
     for k, each in enumerate(answer["memorized"][:6]):
-        row = browser.find_element(By.CSS_SELECTOR, f".move[data-position='{k}']")
+        row = browser.find_element("css selector", f".move[data-position='{k}']")
         browser.execute_script("arguments[0].click()", row)
         menu = {
             other.get_attribute("data-move"): other.text.split()[-1]
-            for other in browser.find_elements(By.CSS_SELECTOR, "#here tbody tr")
+            for other in browser.find_elements("css selector", "#here tbody tr")
         }
-        assert menu == {
-            move: f"{'+' * (change > 0.0)}{points(change)}" for move, change in each["instead"].items()
-        }
-        press(browser, Keys.ARROW_RIGHT)
-        after = [*each["after"], *each["play"]]
-        for reply in browser.find_elements(By.CSS_SELECTOR, "#here tbody tr"):
-            below = behind(answer, [*after, reply.get_attribute("data-move")])
-            share = sum(exit["reach"] for exit in below)
-            score = sum(exit["reach"] * exit["promised"] for exit in below) / share
-            assert f"{points(score)} " in reply.text
+        instead = each["instead"].items()
+        assert menu == {move: f"{'+' * (change > 0.0)}{points(change)}" for move, change in instead}
     assert browser.get_log("browser") == []
 
 
-def test_wrong_input(prepared, answer, tmp_path):
+def test_wrong_input(first_run, tmp_path):
+    prepared, _, answer = first_run
+
     def refused(*flags, message):
-        fails("book_report", *flags, "--output_dir=out", message=message, cwd=tmp_path)
+        error = ends(tmp_path, "report", *flags, "--output_dir=out", status=1)
+        assert all(words in error for words in message), error
 
     bad = tmp_path / "bad"
     bad.mkdir()
     evaluated = [answer["memorized"][0] | {"evaluation": {"cp": 0.5}}]
     for words in ("nonsense", "[" * 100_000, json.dumps(answer | {"memorized": evaluated})):
         (bad / "result.json").write_text(words)
-        refused("--from=bad", message="bad")
+        refused("--from=bad", message=["bad"])
     (bad / "result.json").write_text("{}")
     (tmp_path / "bad.svg").write_text("<svg")
     (tmp_path / "empty.pgn").write_text("")
     book = f"--from={prepared / 'book'}"
-    for flags, message in (
-        ((book, "--match_dir=bad"), "--match_dir"),
-        ((book, book), ("--from", "one book a color")),
-        ((book, "--export=pgn,pdf"), ("--export", "'pdf'")),
-        ((book, "--plot=bad.svg"), "plots as SVG"),
-        ((book, "--plot=none.svg"), "none.svg"),
-        ((book, "--games=none.pgn"), "none.pgn"),
-        ((book, "--notes=none.pgn"), "none.pgn"),
-        ((book, "--notes=empty.pgn"), "--notes"),
-        (("--plot=bad.svg",), "--from: expected an output folder"),
+    for flags, *message in (
+        ([book, "--match_dir=bad"], "--match_dir"),
+        ([book, book], "--from", "one book a color"),
+        ([book, "--export=pgn,pdf"], "--export", "'pdf'"),
+        ([book, "--plot=bad.svg"], "plots as SVG"),
+        ([book, "--plot=none.svg"], "none.svg"),
+        ([book, "--games=none.pgn"], "none.pgn"),
+        ([book, "--notes=none.pgn"], "none.pgn"),
+        ([book, "--notes=empty.pgn"], "--notes"),
+        (["--plot=bad.svg"], "--from: expected an output folder"),
     ):
         refused(*flags, message=message)
     whole = {name: value for name, value in answer.items() if name != "games"}
@@ -196,5 +160,15 @@ def test_wrong_input(prepared, answer, tmp_path):
     (bad / "result.json").write_text(json.dumps(whole))
     for words in ("a,b\n1,2\n", f"positions,utility\n{'x' * 200_000},1\n"):
         (bad / "memory.csv").write_text(words)
-        refused("--from=bad", message=("a table of precomp-games prepare", "memory.csv"))
+        refused("--from=bad", message=["a table of precomp-games prepare", "memory.csv"])
     assert not (tmp_path / "out").exists()
+
+
+def test_studies_of_any_repertoire(folder, run):
+    printed = run("report", "--book=mine.pgn", "--side=white", "--output_dir=studies")
+    assert "For study: studies/lichess-1.pgn" in printed
+    text = (folder / "studies" / "lichess-1.pgn").read_text(encoding="utf-8")
+    game = chess.pgn.read_game(io.StringIO(text))
+    sicilian = next(each for each in game.variations[0].variations if each.san() == "c5")
+    assert (sicilian.comment, sicilian.nags) == ("the Sicilian", {chess.pgn.NAG_GOOD_MOVE})
+    assert "My book" in text and "cxd4 { no answer yet }" in text and "of games" not in text

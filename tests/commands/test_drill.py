@@ -1,8 +1,6 @@
-"""The drill in a terminal: questions, answers, and progress from one run to the next."""
+"""`precomp-games drill` in a terminal: questions, answers, and progress from one run to the next."""
 
-import contextlib
 import io
-import json
 import sqlite3
 
 import chess
@@ -10,35 +8,21 @@ import pytest
 
 from precomp_games.chess import EvaluationStore, PreparationSettings
 from precomp_games.chess.engines.searches import Line, SearchResult
-from precomp_games.commands import main
-from tests.examples.launcher import printed
-
-FLAGS = ("--from=book", "--drill_seed=1")
-
-
-def write_book(folder):
-    """Write a preparation of three positions, as examples/chess_preparation.py does."""
-    folder.mkdir()
-    worth = [("", "e2e4", 1.0, 0.4), ("e2e4 e7e5", "g1f3", 0.7, 0.3), ("e2e4 c7c5", "b1c3", 0.3, 0.1)]
-    memorized = [
-        {"after": line.split(), "play": {move: 1.0}, "reach": reach, "gain": gain, "net_gain": gain}
-        for line, move, reach, gain in worth
-    ]
-    memorized[0]["instead"] = {"c2c4": -0.02, "g1f3": -0.005, "b1c3": 0.0123}
-    made = {"memorized": memorized, "utility": 0.9, "unprepared": 0.5, "value": 0.9}
-    made |= {"analyst": "Fake", "opponent": "Fake", "settings": PreparationSettings().as_dict()}
-    (folder / "result.json").write_text(json.dumps(made))
+from tests.commands.conftest import BOOK, call, write_book
 
 
 @pytest.fixture
-def answered(tmp_path):
+def answered(tmp_path, monkeypatch):
     """Return a function that drills a book of three positions, with what is typed, and returns the output."""
     write_book(tmp_path / "book")
+    (tmp_path / "mine.pgn").write_text(BOOK)
 
-    def run(typed, *flags, progress="p"):
-        (tmp_path / "typed").write_text("\n".join([*typed, ""]))
-        flags = (*FLAGS, f"--progress=kept/{progress}.sqlite", *flags)
-        return printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "typed")
+    def run(typed, *flags, book=("--from=book",), progress="p", status=0, encoding="utf-8"):
+        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*typed, ""])))
+        flags = (*book, "--drill_seed=1", f"--progress=kept/{progress}.sqlite", *flags)
+        ended, printed, error = call(tmp_path, "drill", *flags, encoding=encoding)
+        assert ended == status, error
+        return error if status else printed
 
     return run
 
@@ -101,15 +85,16 @@ def test_whole_lines_begin_with_move_1(answered):
     assert begun[1].startswith("1. e4 ") and begun[3].startswith("1. e4 ")
 
 
-@pytest.mark.parametrize(
-    ("flags", "status", "words"), [([], 0, b"R N B Q K B N R"), (["--unicode"], 1, b"--nounicode")]
-)
-def test_a_terminal_without_chess_symbols(flags, status, words, tmp_path, monkeypatch):
+def test_a_terminal_without_chess_symbols(answered):
     """As with LC_ALL=C."""
-    write_book(tmp_path / "book")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
-    output = io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True)
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-        assert main(["precomp-games", "drill", *FLAGS, "--progress=p.sqlite", *flags]) == status
-    assert words in output.buffer.getvalue()
+    assert "R N B Q K B N R" in answered([], encoding="ascii")
+    assert "--nounicode" in answered([], "--unicode", status=1, encoding="ascii")
+
+
+def test_positions_of_ones_own_book_are_asked_by_how_many_lines_pass_through_them(answered):
+    own = ("--book=mine.pgn", "--side=white")
+    printed = answered(["e4", "Nc3", "Nf3", "q"], "--drill_seed=0", "--nounicode", book=own)
+    assert "(start)   100 % of lines" in printed and "Right: e4.\n" in printed
+    assert "1. e4 c5   50 % of lines" in printed and "No: Nf3.\n" in printed
+    assert "1 of 2 right. 1 of 7 positions are known by now. Of all lines 100% pass" in printed
+    assert "points" not in printed  # which nobody knows
