@@ -4,6 +4,7 @@ import math
 import random
 import re
 import sys
+from typing import Any
 
 import chess
 import numpy as np
@@ -107,7 +108,7 @@ def them(tmp_path):
 
 
 def test_games_before_a_date_are_those_of_the_older_file(them):
-    counts = games_policy(ChessGame(), them, "Them", before=1992.0).counts
+    counts: Any = games_policy(ChessGame(), them, "Them", before=1992.0).counts
     games = GameSelection(them, "Them").table()
     older = games.select(games.years < 1992.0)
     assert 0 < older.num_games < games.num_games and counts.weights.sum() == older.own.sum()

@@ -25,8 +25,8 @@ def as_expected(printed_text, begin=""):
 
 def test_best_precomputation(tmp_path):
     for menu in ("support", "all"):
-        flags = (f"--menu={menu}", "--penalty=1e-6", f"--output_dir={tmp_path}")
-        played = as_expected(printed("best_precomputation", *flags), "Played out")
+        own = (f"--menu={menu}", "--penalty=1e-6", f"--output_dir={tmp_path}")
+        played = as_expected(printed("best_precomputation", *own), "Played out")
         answers = result_of(tmp_path)
         assert len(played) == 2 and all(both[0] == pytest.approx(both[1], abs=2e-6) for both in played)
         assert [answer["menu"] for answer in answers] == [menu, menu]
@@ -232,9 +232,9 @@ def test_certified_preparation(tmp_path):
     assert "Stopped at --limit" in limited and "Theorem 3" not in limited
     assert is_png(tmp_path / "interval.png")
     # Of connect four, exact values would look at every game.
-    flags = ["--game=connect_four", "--sigma=uniform", "--sigma_pre=alpha_beta(depth=1)", "--epsilon=0.6"]
-    flags += ["--position_price=0.05", "--nocompare", f"--output_dir={tmp_path}"]
-    printed("certified_preparation", *flags)
+    own = ["--game=connect_four", "--sigma=uniform", "--sigma_pre=alpha_beta(depth=1)", "--epsilon=0.6"]
+    own += ["--position_price=0.05", "--nocompare", f"--output_dir={tmp_path}"]
+    printed("certified_preparation", *own)
     assert result_of(tmp_path)["reached"]
 
 

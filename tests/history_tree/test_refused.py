@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -182,7 +183,7 @@ def _leaf(tree):
 
 _ANY = (-(2**31), -2, -1, 0, 1, 2, 77, 2**31 - 1)
 _PLACES = (lambda t: 0, lambda t: 1, _inner, _leaf, lambda t: t.num_histories - 1)
-_DAMAGE = [  # (array, where, what does not belong there)
+_DAMAGE: list[Any] = [  # (array, where, what does not belong there)
     ("player", lambda t: 0, [2, -3, 127, TERMINAL]),
     ("infoset", _inner, [10**6, -2, 2**31 - 1]),
     ("infoset", _leaf, [0]),
@@ -323,7 +324,7 @@ def test_parts_of_a_file_and_files_of_other_kinds(saved):
         _no_tree(path, other)
 
 
-_HEADERS = {
+_HEADERS: dict[str, list[Any]] = {
     "fingerprint": ["0" * 64],
     "format": ["precomp-games history tree 0"],
     "game": ["tic_tac_toe"],
