@@ -268,34 +268,32 @@ def expanded(expand, room, held=0):
 
 def tree_of(game, penalty, opponent=uniform):
     """Return what expands a game against somebody uniform."""
-    penalties = (penalty, math.inf)
-    return lambda: HistoryTree.from_game(
-        pyspiel.load_game(game), sigma_pre=uniform, sigma=(uniform, opponent), penalties=penalties
-    )
+    given = {"sigma_pre": uniform, "sigma": (uniform, opponent), "penalties": (penalty, math.inf)}
+    return lambda: HistoryTree.from_game(game, **given)
 
 
-ALL_OF_THEM = pytest.mark.slow("another kind of states")
+ANOTHER = pytest.mark.slow("another kind of states")
+ALONE = ["cursor_go(board_size=2,max_cursor_moves=2)", "phantom_ttt", "go(board_size=9)"]
 
 
 @pytest.mark.parametrize(
-    ("game", "penalty", "room", "components"),
+    ("expand", "room", "most"),
     [
-        ("python_chess", 0.01, 250e6, 0),
-        ("go(board_size=9)", 1e-5, 250e6, 0),
-        ("breakthrough", 1e-7, 250e6, 6),
-        pytest.param("pig(winscore=20,horizon=60)", 1e-6, 250e6, 0, marks=ALL_OF_THEM),
+        (tree_of("python_chess", 0.01), 250e6, 1.2),
+        (tree_of("go(board_size=9)", 1e-5), 250e6, 1.2),
+        (tree_of("breakthrough", 1e-7, MixturePolicy([uniform] * 6)), 250e6, 1.2),
+        pytest.param(tree_of("pig(winscore=20,horizon=60)", 1e-6), 250e6, 1.2, marks=ANOTHER),
         # Where blocks of answers are put together.
-        pytest.param("breakthrough", 1e-7, 300e6, 0, marks=ALL_OF_THEM),
-        pytest.param("tic_tac_toe", 1e-6, 60e6, 0, marks=ALL_OF_THEM),
+        pytest.param(tree_of("breakthrough", 1e-7), 300e6, 1.2, marks=ANOTHER),
+        pytest.param(tree_of("tic_tac_toe", 1e-6), 60e6, 1.2, marks=ANOTHER),
+        *(pytest.param(lambda it=it: HistoryTree.of_game(it), 1e9, 1.0, marks=ANOTHER) for it in ALONE),
     ],
 )
-def test_games_that_run_away_are_refused(game, penalty, room, components):
-    """Within a second of the estimate that passes the limit, and never using a fifth more than the room."""
-    opponent = MixturePolicy([uniform] * components) if components else uniform
-    output, seconds, share = expanded(tree_of(game, penalty, opponent), room)
-    assert output.startswith("HistoryTree.from_game(): expected to need at most max_memory=")
-    assert "raise the penalties, give a position_key, give an evaluation function" in output
-    assert seconds <= 1.0 and share <= 1.2
+def test_games_that_run_away_are_refused(expand, room, most):
+    """Within a second of the estimate that passes the limit, and without using much more than the room."""
+    output, seconds, share = expanded(expand, room)
+    assert re.match(r"HistoryTree\.\w+\(\): expected to need at most max_memory=", output)
+    assert seconds <= 1.0 and share <= most
 
 
 @pytest.mark.slow("a machine's memory")
@@ -330,13 +328,3 @@ def test_bytes_a_history_are_what_the_page_says(game, most):
     HistoryTree.of_game("kuhn_poker")  # what is compiled or loaded once
     histories, _, share = expanded(lambda: HistoryTree.of_game(loaded), 1e11)
     assert 1e11 * share / int(histories) <= most
-
-
-@pytest.mark.slow("a machine's memory")
-@pytest.mark.parametrize(
-    "game", ["cursor_go(board_size=2,max_cursor_moves=2)", "phantom_ttt", "go(board_size=9)"]
-)
-def test_games_alone_that_run_away_are_refused(game):
-    """Before they have taken what they may."""
-    output, _, share = expanded(lambda: HistoryTree.of_game(game), 1e9)
-    assert output.startswith("HistoryTree.of_game(): expected to need at most max_memory=") and share <= 1.0

@@ -94,34 +94,30 @@ def _claims_two_gigabytes():
     return bytes(data)
 
 
-def _sql(data, script, *values):
-    """Return a database after SQL: a script, or a statement with values."""
+def _sql(data, script):
+    """Return a database after a script of SQL."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     if data:
         connection.deserialize(data)
-    if values:
-        connection.execute(script, values)
-    else:
-        connection.executescript(script)
+    connection.executescript(script)
     return connection.serialize()
 
 
 def _card(state):
     """Return a drill's progress in which a card's state has other fields, or is another text."""
-    data = samples.drills()[0]
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.deserialize(samples.drills()[0])
     if isinstance(state, dict):
-        connection = sqlite3.connect(":memory:")
-        connection.deserialize(data)
         (known,) = connection.execute("SELECT state FROM cards LIMIT 1").fetchone()
         state = json.dumps(json.loads(known) | state)
-    return _sql(data, "UPDATE cards SET state = ?", state)
+    connection.execute("UPDATE cards SET state = ?", (state,))
+    return connection.serialize()
 
 
 def _long_name(folder):
+    found = SearchResult((Line("e2e4", 0, None),), 1, 1)
     with EvaluationStore(folder / "store.sqlite") as store:
-        store.put(
-            "x" * 20_000, "nodes=1", 1, chess.Board().epd(), SearchResult((Line("e2e4", 0, None),), 1, 1)
-        )
+        store.put("x" * 20_000, "nodes=1", 1, chess.Board().epd(), found)
     return (folder / "store.sqlite").read_bytes()
 
 
@@ -215,11 +211,8 @@ def _corpus():
     yield "tree", lambda _: _tree(sigma=(slice(1, 4), 1.0)), "sigma does not describe a tree"
     yield "tree", lambda _: _tree(fingerprint="x" * 5000), "was damaged"
     for text in (
-        b"kuhn_poker(\xe9",
-        b"python_clock(e=(),\n1)",
-        b"python_meta_precomputation(tree_file=nothing)",
-        b"python_meta_precomputation(\x1az)",
-        b"kuhn_poker(" + b"ye" * 5000 + b")",
+        *(b"kuhn_poker(\xe9", b"python_clock(e=(),\n1)", b"kuhn_poker(" + b"ye" * 5000 + b")"),
+        *(b"python_meta_precomputation(tree_file=nothing)", b"python_meta_precomputation(\x1az)"),
         b"python_clock(game=" + b"file" * 20_000 + b")",  # half a minute, for one long word
         b"python_clock(" + b"x(" * 20_000,  # the parser took a gigabyte for fifty thousand characters
     ):
@@ -302,21 +295,14 @@ def _commands(engine):
 
 @pytest.mark.usefixtures("ends_in_time")
 @pytest.mark.parametrize(
-    ("output", "use"),
-    [
-        (b"id name x\nuciok\n", _commands),
-        (
-            b"id name x\nuciok\nbestmove e2e4\n",
-            lambda engine: [engine.ready() for _ in range(1000)],
-        ),  # unasked
-    ],
+    ("unasked", "use"), [(b"", _commands), (b"bestmove e2e4\n", lambda it: [it.ready() for _ in range(1000)])]
 )
-def test_an_engine_that_ends_is_not_started_forever(output, use):
+def test_an_engine_that_ends_is_not_started_forever(unasked, use):
     starts = []
 
     def sections():
-        starts.append(output)
-        return iter([output])
+        starts.append(unasked)
+        return iter([b"id name x\nuciok\n" + unasked])
 
     with engines.without_processes(sections):
         use(EnginePlayer("engine"))

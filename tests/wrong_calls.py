@@ -17,6 +17,7 @@ import pathlib
 import sys
 import tempfile
 import types
+from typing import Any
 
 import chess
 import numpy as np
@@ -32,7 +33,7 @@ from precomp_games.chess.model.engine_policies import LinearUtility
 from precomp_games.chess.model.model import preparation_policies
 from tests.chess import fake_engine
 from tests.dask_clusters import cluster_address
-from tests.oracles.efce import battleship, sheriff
+from tests.oracles.efce import battleship, held, resolving, sheriff
 from tests.oracles.engines import HashEngine
 from tests.oracles.games import first, last, random_policy, random_tree
 
@@ -101,6 +102,7 @@ def _of_games():
     tree, uniform = _tree(game), policy.UniformRandomPolicy(game)
     tree.save(folder() / "tree.npz")
     clock = ClockGame({"game": {"name": "tic_tac_toe"}, "time_0": 3, "time_1": 3})
+    no_games: list[Any] = [{"name": 3}, "no_game"]
     new_names = (f"fresh_{k}" for k in itertools.count())
 
     @functools.wraps(register_policy)
@@ -146,9 +148,7 @@ def _of_games():
         "network": lambda tensors, masks: masks,
         "factory": Arg(lambda game, seed=0: uniform, lambda: None, lambda game, seed: None),
         "touches": Arg(["seed"], ["file"]),
-        "ClockGame.params": Arg(
-            clock.get_parameters(), {"time_0": 0}, {"game": {"name": 3}}, {"game": "no_game"}
-        ),
+        "ClockGame.params": Arg(clock.get_parameters(), {"time_0": 0}, *({"game": it} for it in no_games)),
         "make_py_observer.params": {},
         "iig_obs_type": pyspiel.IIGObservationType(perfect_recall=True),
         "ticks": 1,
@@ -207,8 +207,15 @@ def _of_preparation():
     solvers.save_policy(kuhn_table, folder() / "policy.npz")
     solved = ("equilibrium", "exploitability", "sequence_form_lp")
     of_both = ["MetaStrategy", "restricted_nash", *(f"meta_{name}" for name in solved)]
-    alone_functions = ("solve", "best_response", "nash_conv")
+    of_one = ("solve", "best_response", "nash_conv")
     perfect = ("best_first", "certified", "confirmed")
+    no_tree: list[dict[str, Any]] = [
+        {"penalty_0": "x"},
+        {"penalty_0": -3.0},
+        {"penalty": 1},
+        {"tree_file": 3},
+    ]
+    no_tree += [{"check_supports": 1}, {"sigma": "uniform"}, {"game": "kuhn_poker"}, {"game": {"name": 3}}]
     named = {
         "algorithms.tree": Arg(tree, rival_alone),
         "robust_precomputation.tree": Arg(evaluated, tree),
@@ -233,26 +240,14 @@ def _of_preparation():
         "MetaGamePolicy.action_probabilities.state": _moved(meta_game.new_initial_state()),
         "strategies_from_policy.policy": Arg(meta_policy, kuhn_table, *NO_POLICIES),
         **dict.fromkeys([f"{name}_precomputation.game" for name in perfect], Arg(game, kuhn, "kuhn_pokr")),
-        **dict.fromkeys(
-            [f"{name}.game" for name in alone_functions], Arg(alone, tree, "kuhn_poker(players=3)")
-        ),
+        **dict.fromkeys([f"{each}.game" for each in of_one], Arg(alone, tree, "kuhn_poker(players=3)")),
         **dict.fromkeys(["best_response.policy", "nash_conv.policy"], Arg(kuhn_table, *NO_POLICIES)),
         "save_policy.policy": kuhn_table,
         "load_policy.game": kuhn,
         "load_policy.path": folder() / "policy.npz",
         "source": Arg(tree, evaluated, "kuhn_poker(players=3)"),
         "MetaPrecomputationGame.tree": Arg(
-            tree,
-            evaluated,
-            {"penalty_0": "x"},
-            {"game": "kuhn_poker"},
-            {"penalty": 1},
-            {"tree_file": 3},
-            {"check_supports": 1},
-            {"sigma": "uniform"},
-            {"penalty_0": -3.0},
-            {"game": {"name": 3}},
-            {"tree_file": "t.npz", "penalty_0": 0.3},
+            tree, evaluated, {"tree_file": "t.npz", "penalty_0": 0.3}, *no_tree
         ),
     }
     return named, [best, solvers.memory_frontier(tree, 0), half, meta_game, np.random.default_rng(1)]
@@ -261,28 +256,22 @@ def _of_preparation():
 def _of_correlation():
     """Return values for correlation plans, equilibria, refinements and the mediator."""
     game, public = battleship(1, 2, 2), efce.public_moves(battleship(1, 2, 2), 1)
-    whole, other = efce.SequenceGame.of(game), efce.SequenceGame.of(battleship(1, 3, 2))
-    decomposed, uniform = efce.decompose(whole, public), efce.uniform_blueprint()
+    whole, other, decomposed = held(game), held(battleship(1, 3, 2)), held(game, 1)
+    uniform = efce.uniform_blueprint()
     jittered, other_seed = efce.jittered_blueprint(1), efce.jittered_blueprint(2)
     plan, other_plan = efce.CorrelationPlan.of(whole, jittered), efce.CorrelationPlan.of(other, uniform)
     refined, of_other_seed = _refined(decomposed, jittered), _refined(decomposed, other_seed)
     # Sheriff with its first round of moves as subgames, and then what the first of them holds.
-    two_rounds = efce.decompose(
-        efce.SequenceGame.of(sheriff(1, 1, 3)), efce.public_moves(sheriff(1, 1, 3), 1)
-    )
-    level, further = efce.Resolving.of_subgames(two_rounds, jittered), efce.public_moves(sheriff(1, 1, 3), 2)
+    two_rounds = held(sheriff(1, 1, 3), 1)
+    level, further = resolving(two_rounds, jittered), efce.public_moves(sheriff(1, 1, 3), 2)
     refined_first = _refined(two_rounds, jittered)
     deeper = level.deeper(refined_first, further)
     mediator, state = efce.Mediator(whole, uniform), game.new_initial_state()
     mediator.recommend(state)
     several = np.array([0, 1])  # the empty sequence and another one
-    no_games = [
-        pyspiel.load_game("kuhn_poker"),
-        pyspiel.load_game("kuhn_poker(players=3)"),
-        decomposed.restrict(0)[0],
-    ]
+    no_games = [*map(pyspiel.load_game, ("kuhn_poker", "kuhn_poker(players=3)")), decomposed.restrict(0)[0]]
     silent = types.SimpleNamespace(entries=lambda *given: None)
-    richer = efce.decompose(efce.SequenceGame.of(battleship(1, 2, 2, multiplier=5.0)), public)
+    richer = held(battleship(1, 2, 2, multiplier=5.0), 1)
     named = {
         "Resolving()": level,
         "Mediator()": mediator,
@@ -319,7 +308,7 @@ def _of_correlation():
 
 
 def _refined(game, blueprint, bounds="aggregate"):
-    level = efce.Resolving.of_subgames(game, blueprint, bounds)
+    level = resolving(game, blueprint, bounds)
     return efce.refine_lp(level.problem(level.names[0]))
 
 
@@ -367,7 +356,6 @@ def _of_chess():
         "chess.states": Arg([start], [start, None]),
         "side": chess.WHITE,
         # engines and their store
-        "find_engine.path": sys.executable,
         **dict.fromkeys(["board_key.state", "position_key.state"], Arg(start, fine=[over])),
         "command": Arg(fake, "", [""]),
         "options": Arg({"Hash": 8}, {"MultiPV": 2}, {"UCI_Elo": 1400}, {"Style": "Wild\nquit"}),
@@ -378,7 +366,6 @@ def _of_chess():
         "pool": pool,
         "StoredEngine.engine_id": Arg("Fake 1.0", "Fake 2.0"),
         "EvaluationStore.path": ":memory:",
-        "export.path": folder() / "exported",
         "EvaluationStore.engine": "Fake 1.0",
         "EvaluationStore.limit": Arg(limit, "nodes=0"),  # or its text
         "epd": epd,
