@@ -1,4 +1,7 @@
-"""Commitment against limited lookahead: known values, reductions, brute force, one type or several."""
+"""Limited lookahead: parts, and commitments by known values, reductions and brute force."""
+
+import itertools
+import math
 
 import numpy as np
 import pyspiel
@@ -8,7 +11,7 @@ from hypothesis import strategies as st
 from open_spiel.python.algorithms import expected_game_score, exploitability
 from open_spiel.python.policy import UniformRandomPolicy
 
-from precomp_games.algorithms import solve
+from precomp_games.algorithms import best_precomputation, solve
 from precomp_games.algorithms.lookahead import (
     FollowerType,
     LookaheadPolicy,
@@ -24,8 +27,9 @@ from precomp_games.algorithms.lookahead import (
 from precomp_games.algorithms.lookahead.evaluation_functions import StrategyPolicy
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.algorithms.programs import LinearProgramError, Program
-from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
-from tests.oracles.games import SEEDS, games, random_tree
+from precomp_games.tree.facts import TERMINAL
+from tests.oracles.books import AsPolicy
+from tests.oracles.games import SEEDS, expand, games, random_policy, random_tree
 from tests.oracles.lookahead import (
     Oracle,
     best_of_types,
@@ -39,13 +43,130 @@ from tests.oracles.lookahead import (
     variables_first,
 )
 from tests.oracles.treeplex import OwnTree
-from tests.oracles.zero_sum import recursion
+from tests.oracles.zero_sum import best_response_value, recursion
 from tests.properties import examples
 
-TIES = ("adversarial", "static", "favorable")
 KUHN = pyspiel.load_game("kuhn_poker")
 KJ = pyspiel.load_game("python_kj_poker")
 LEDUC = pyspiel.load_game("leduc_poker(suit_isomorphism=true)")
+UNIFORM = UniformRandomPolicy(KUHN)
+TIES = ("adversarial", "static", "favorable")
+
+
+@pytest.mark.parametrize(
+    ("name", "histories", "sequences", "infosets"),
+    [
+        # In the paper, with both cards dealt at once, which is a level of histories less: 55 / 13; 199 / 57;
+        # "1935" (there are 1936) / 337.
+        ("kuhn_poker", 58, 13, 6),
+        ("python_kj_poker", 199, 57, 28),
+        ("leduc_poker(suit_isomorphism=true)", 1939, 337, 144),
+        ("leduc_poker", 9457, 1093, 468),
+    ],
+)
+def test_sizes(name, histories, sequences, infosets):
+    form = SequenceForm.of(pyspiel.load_game(name))
+    assert form.num_histories == histories
+    for player in form.players:
+        assert (player.num_sequences, player.num_infosets - 1) == (sequences, infosets)
+
+
+def test_realization_plans_and_extremes():
+    player, rng = SequenceForm.of(KJ).players[1], np.random.default_rng(0)
+    drawn = [rng.dirichlet(np.ones(count)) for count in player.num_actions]
+    for key, row in player.behavior(player.realized(np.concatenate(drawn))).items():
+        k = player.index[key]
+        assert row == pytest.approx(dict(zip(player.actions(k), drawn[k], strict=True)))
+    player = SequenceForm.of(KUHN).players[1]
+    weights = rng.normal(size=(player.num_sequences, 3))
+    choices = itertools.product(*(np.eye(count) for count in player.num_actions))
+    pure = np.array([player.realized(np.concatenate(chosen)) for chosen in choices])
+    np.testing.assert_allclose(player.extremes(weights), (pure @ weights).max(axis=0))
+
+
+# -- evaluation functions -----------------------------------------------------------------------------------
+
+
+def test_equilibrium_values_are_expected_values():
+    h = equilibrium_values(KUHN, 1, UNIFORM)
+    state = KUHN.new_initial_state()
+    for action in (2, 0, 1):
+        assert h(state) == pytest.approx(expected_game_score.policy_value(state, [UNIFORM, UNIFORM])[1])
+        state.apply_action(action)
+
+
+def test_noise():
+    h = equilibrium_values(KUHN, 0)
+    form, leaves = h.form, h.form.player == TERMINAL
+
+    def drawn(gamma, seed):
+        return independent_noise(h, gamma, seed).values - h.values
+
+    one, two = drawn(0.5, [3, 4]), drawn(1.0, [3, 4])
+    np.testing.assert_allclose(2 * one, two)
+    assert (one != 0.0).all() and (drawn(1.0, [3, 5]) != two).all()
+    draws = np.concatenate([drawn(2.0, seed) for seed in range(50)])
+    assert draws.std() == pytest.approx(2.0, rel=0.05) and abs(draws.mean()) < 0.15
+    noisy = cumulative_noise(h, 0.7, 1)
+    assert (noisy.values[leaves] == h.values[leaves]).all()
+    # (17): what a history has beyond the expectation of its successors is its own draw.
+    own = []
+    for history in np.flatnonzero(~leaves).tolist():
+        after = list(form.children[history])
+        own.append(noisy.values[history] - noisy.values[after] @ h.odds[after])
+    np.testing.assert_allclose(own, 0.7 * np.random.default_rng(1).standard_normal(len(leaves))[~leaves])
+
+
+# -- outcomes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@examples(20)
+@given(games("imperfect"), SEEDS)
+def test_lookahead_to_the_end_is_a_best_response(player, game, seed):
+    # With all leaves in sight and utilities as evaluation, the follower is rational.
+    policy = AsPolicy(game, random_policy(seed, by="infoset"))
+    out = evaluate_against_lookahead(game, policy, player, 10, utility_of(1 - player))
+    best = best_response_value(game, policy, 1 - player)
+    assert -out.utility == pytest.approx(best, abs=1e-9)
+
+
+def test_ties_are_broken_by_the_rule():
+    h = random_evaluation(0, coarse=True)
+    results = {
+        rule: evaluate_against_lookahead(KUHN, UNIFORM, 0, 1, lambda state: 0.0, rule) for rule in TIES
+    }
+    for rule, out in results.items():
+        assert all(len(actions) == 2 for actions in out.optimal.values())
+        played = StrategyPolicy(KUHN, {key: {action: 1.0} for key, action in out.response.items()})
+        values = expected_game_score.policy_value(KUHN.new_initial_state(), [UNIFORM, played])
+        assert out.utility == pytest.approx(values[0]), rule
+    assert set(results["static"].response.values()) == {0}
+    assert results["adversarial"].utility < results["static"].utility < results["favorable"].utility
+    assert evaluate_against_lookahead(KUHN, UNIFORM, 0, 1, h).optimal != results["static"].optimal
+
+
+# -- as a policy -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize("rule", TIES)
+def test_policy_earns_what_the_outcome_says(player, rule):
+    h = equilibrium_values(KUHN, 1 - player)
+    policy = LookaheadPolicy(KUHN, player, UNIFORM, 2, h, rule)
+    values = expected_game_score.policy_value(KUHN.new_initial_state(), [policy, policy])
+    assert values[player] == pytest.approx(policy.outcome.utility)
+
+
+def test_preparing_against_a_player_with_limited_lookahead():
+    # The rational player computes uniform play, which the limited one answers, and may learn an equilibrium.
+    policy = LookaheadPolicy(KUHN, 0, UNIFORM, 1, equilibrium_values(KUHN, 1))
+    tree = expand(KUHN, equilibrium(KUHN), (UNIFORM, policy), (1e-4, math.inf))
+    book = best_precomputation(tree, 0)
+    assert book.unprepared == pytest.approx(policy.outcome.utility)
+    assert book.size > 0 and book.value > book.unprepared
+    played = expected_game_score.policy_value(KUHN.new_initial_state(), [book.policy(), policy])
+    assert played[0] == pytest.approx(book.utility)
 
 
 def check(best, delta=1e-4):
@@ -74,17 +195,12 @@ def commitments(game, player, types, weights, **settings):
     )
 
 
-# -- analytic values -------------------------------------------------------------------------------
+# -- commitments with analytic values --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("player", "lookahead", "adversarial", "favorable"),
-    [
-        (0, 1, 1 / 6, 1 / 6),
-        (0, 2, -1 / 18, -1 / 18),
-        (1, 1, 1 / 18, 7 / 18),
-        (1, 2, 1 / 18, 1 / 18),
-    ],
+    [(0, 1, 1 / 6, 1 / 6), (0, 2, -1 / 18, -1 / 18), (1, 1, 1 / 18, 7 / 18), (1, 2, 1 / 18, 1 / 18)],
 )
 def test_kuhn_without_noise(player, lookahead, adversarial, favorable):
     h = equilibrium_values(KUHN, 1 - player)
@@ -211,6 +327,14 @@ def test_brute_force_on_random_games(follower, weights):
         assert expected[1] >= at_least - 1e-6
 
 
+def ordered_by_ties(game, player, lookahead, h):
+    """Return the best commitments, which are worth more the better ties are broken."""
+    found = [commit_against_lookahead(game, player, lookahead, h, ties) for ties in TIES]
+    suprema = [best.supremum for best in found]
+    assert sorted(suprema) == pytest.approx(suprema, abs=1e-7)
+    return found
+
+
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize(
     "lookahead",
@@ -219,12 +343,9 @@ def test_brute_force_on_random_games(follower, weights):
 def test_brute_force_on_kuhn(player, lookahead):
     exact = equilibrium_values(KUHN, 1 - player)
     for h in (exact, independent_noise(exact, 0.5, lookahead)):
-        oracle, found = Oracle(KUHN, player, lookahead, h), []
-        for ties in TIES:
-            best = commit_against_lookahead(KUHN, player, lookahead, h, ties)
+        oracle = Oracle(KUHN, player, lookahead, h)
+        for ties, best in zip(TIES, ordered_by_ties(KUHN, player, lookahead, h), strict=True):
             check_value(best, best_of_types([(oracle, ties)], [1.0])[0])
-            found.append(best.supremum)
-        assert sorted(found) == pytest.approx(found, abs=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -233,13 +354,9 @@ def test_brute_force_on_kuhn(player, lookahead):
 def test_kj_is_proven_and_rules_are_in_order(player, lookahead, model):
     h = model(equilibrium_values(KJ, 1 - player), 0.3, lookahead)
     worth = equilibrium_values(KJ, player)(KJ.new_initial_state())
-    found = []
-    for ties in TIES:
-        best = commit_against_lookahead(KJ, player, lookahead, h, ties)
+    for best in ordered_by_ties(KJ, player, lookahead, h):
         check(best)
         assert best.bound >= worth - 1e-9
-        found.append(best.supremum)
-    assert sorted(found) == pytest.approx(found, abs=1e-7)
 
 
 def test_a_type_that_is_held_at_a_tie():
@@ -341,8 +458,7 @@ def test_who_sees_all_is_a_best_response(game, player):
 
 def test_what_is_not_all():
     """A move less, a leaf that is worth something else, another sum: then the search is needed."""
-    values = equilibrium_values(KUHN, 0)
-    general, _, _ = held_at_a_tie()
+    values, general = equilibrium_values(KUHN, 0), held_at_a_tie()[0]
     for game, player, lookahead, h, method in (
         # Player 0 sees the end of "pass, bet, call" only with three moves.
         (KUHN, 1, 3, utility_of(0), "polynomial"),
@@ -367,17 +483,6 @@ def test_static_order():
 
 
 # -- several types ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("objective", ["mean", "worst"])
-@pytest.mark.parametrize(("player", "moves"), [(0, 1), (1, 2)])
-def test_one_type_is_the_follower(objective, player, moves):
-    h = independent_noise(equilibrium_values(KUHN, 1 - player), 0.5, moves)
-    for ties in TIES:
-        known = commit_against_lookahead(KUHN, player, moves, h, ties)
-        best = commit_against_types(KUHN, player, [FollowerType(moves, h, ties)], objective=objective)
-        assert best.supremum == known.supremum and best.bound == known.bound
-        assert best.value == known.value and best.strategy == known.strategy
 
 
 def earned(game, player, types, others):
@@ -455,21 +560,16 @@ def test_policy_of_both():
 # -- limits ----------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_done():
-    with pytest.raises(ValueError, match="plans inside a lookahead"):
-        commit_against_lookahead(LEDUC, 1, 9, lambda state: 0.0)
-
-
-def test_time_limit_gives_an_interval():
+def test_a_time_limit_gives_an_interval_and_too_many_plans_are_refused():
     """The whole program takes twenty times as long."""
     h = independent_noise(equilibrium_values(LEDUC, 1, UniformRandomPolicy(LEDUC)), 1.0, 0)
     best = commit_against_lookahead(LEDUC, 0, 1, h, time_limit=0.1)
-    assert not best.optimal
-    assert best.gap > 1e-6
+    assert not best.optimal and best.gap > 1e-6
     assert best.supremum <= best.bound <= SequenceForm.of(LEDUC).utility.max()
     assert best.value == pytest.approx(best.supremum, abs=1e-4)
     types = [FollowerType(1, h), FollowerType(2, h)]
     best = commit_against_types(LEDUC, 0, types, objective="worst", time_limit=0.5)
-    assert not best.optimal
-    assert best.supremum <= best.bound
+    assert not best.optimal and best.supremum <= best.bound
     assert best.value == min(outcome.utility for outcome in best.outcomes)
+    with pytest.raises(ValueError, match="plans inside a lookahead"):
+        commit_against_lookahead(LEDUC, 1, 9, lambda state: 0.0)
