@@ -14,21 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precomp_games.chess import Book, book_exits, write_exports, write_pgn
+from precomp_games.chess import Book, write_exports, write_pgn
 from precomp_games.chess.data.book import BookExit
 from precomp_games.chess.study import studies
 from precomp_games.chess.study.sentences import BookSentences
 from tests.examples.launcher import table
-from tests.oracles.chess_books import entry, random_book, random_books, small_book, uci
-from tests.oracles.games import uniform
-from tests.oracles.pages import against_people, changed, hostile, page_with, replies_to, small
+from tests.oracles.chess_books import entry, exits_of, random_book, random_books, small_book, uci
+from tests.oracles.pages import against_people, changed, hostile, page_with, small
 from tests.oracles.pgn import games_of, nodes_of, read_back
 from tests.properties import examples
 
 
-def reported(book, replies=uniform, **more):
-    exits = book_exits(book, replies, lambda state: 0.6)
-    return page_with(book, [0.001] * len(book), 0.6, 0.5, exits=exits, **more)
+def reported(book, **more):
+    return page_with(book, [0.001] * len(book), 0.6, 0.5, exits=exits_of(book), **more)
 
 
 def tree_of(game):
@@ -51,7 +49,7 @@ def plain_tree(book, folder):
 @examples(40)
 @given(random_books(), st.booleans())
 def test_pgn_files_have_the_tree_of_the_book_and_its_sentences(tmp_path_factory, book, has_exits):
-    each = reported(book, replies_to(book)) if has_exits else page_with(book, [0.0] * len(book), 0.6, 0.5)
+    each = reported(book) if has_exits else page_with(book, [0.0] * len(book), 0.6, 0.5)
     folder = tmp_path_factory.mktemp("exports")
     names = write_exports(folder, [each], min_share=0.0)
     assert names[:3] == ["arrows.pgn", "book.csv", "cards.apkg"]
@@ -117,7 +115,7 @@ def test_studies_keep_within_the_limits(most, tmp_path, monkeypatch):
     monkeypatch.setattr(studies, "MOST_CHAPTERS", 5)
     monkeypatch.setattr(studies, "MOST_NODES", most)
     book = random_book(1, chess.WHITE, chess.Board(), 150)
-    each = reported(book, replies_to(book))
+    each = reported(book)
     names = write_exports(tmp_path, [each], ["lichess"], "White", min_share=0.0)
     files = [games_of(tmp_path / name) for name in names]
     assert {len(games) for games in files[:-1]} <= {5} and 0 < len(files[-1]) <= 5
@@ -142,8 +140,8 @@ def test_chapters_are_called_by_their_moves_but_for_one_of_all_lines(tmp_path):
     known += [entry("", {"e2e4": 1.0}), *(entry(f"e2e4 {r}", {"g1f3": 1.0}, 0.3) for r in ("e7e5", "c7c5"))]
     book = Book(chess.Board(), chess.WHITE, known)
     openings = ["Sicilian Defense: 1. e4 c5", "King's Pawn Game: 1. e4 e5", "Scandinavian Defense: 1. e4 d5"]
-    for each, titles in ((reported(book, replies_to(book)), openings), (small(), ["All lines"])):
-        assert write_exports(tmp_path, [each], ["lichess"]) == ["lichess-1.pgn"]
+    for each, titles in ((reported(book), openings), (small(), ["All lines"])):
+        assert write_exports(tmp_path, [each], ["lichess"], min_share=0.0) == ["lichess-1.pgn"]
         chapters = games_of(tmp_path / "lichess-1.pgn")
         assert [game.headers["ChapterName"] for game in chapters] == titles
         assert {game.headers["StudyName"] for game in chapters} == {"Opening preparation"}
@@ -168,7 +166,7 @@ def collection(folder):
 
 
 def test_a_position_is_a_card(tmp_path):
-    each = reported(small_book(), replies_to(small_book()), spec="human(rating=1500)")
+    each = reported(small_book(), spec="human(rating=1500)")
     assert write_exports(tmp_path, [each], ["anki"]) == ["cards.apkg"]
     notes, pictures, tags = collection(tmp_path)
     by_line = {fields[0]: fields for fields in notes.values()}
@@ -211,7 +209,7 @@ def test_anki_reads_cards_and_another_import_updates_them(tmp_path):
         notes = [opened.get_note(k) for k in opened.find_notes("")]
         return {note.guid: list(note.fields) for note in notes}
 
-    each = reported(small_book(), replies_to(small_book()))
+    each = reported(small_book())
     later = changed(each, notes={(): "Where it begins."})
     first, second = imported(each), imported(later)
     assert set(first) == set(second) and sum(first[guid] != second[guid] for guid in first) == 1

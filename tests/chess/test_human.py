@@ -153,15 +153,14 @@ def test_files_that_are_no_such_networks_are_refused_in_a_line(tmp_path):
 
 _LC0 = """
 import chess, sys
-board, verbose = chess.Board(), False
+board, verbose, answers = chess.Board(), False, {"isready": "readyok"}
+answers["uci"] = "id name script\\noption name VerboseMoveStats type check default false\\nuciok"
 for line in sys.stdin:
     words = line.split()
-    if words[:1] == ["uci"]:
-        print("id name script\\noption name VerboseMoveStats type check default false\\nuciok")
+    if line.strip() in answers:
+        print(answers[line.strip()])
     elif words[:2] == ["setoption", "name"]:
         verbose = words[-1] == "true"
-    elif words[:1] == ["isready"]:
-        print("readyok")
     elif words[:2] == ["position", "fen"]:
         board = chess.Board(" ".join(words[2:8]))
         for move in words[9:]:

@@ -27,6 +27,8 @@ def test_positions_are_those_near_the_value_whoever_left_there(tmp_path):
         # Black's scores of the same position, and of one that transposes into another.
         match_of(black, (level, [0.5, 1.0, 0.0]), ("g1f3 g8f6 b1c3", [0.5, 0.5])),
         match_of(black, ("b1c3 g8f6 g1f3", [0.0, 1.0])),
+        # Games that ended in their book are no starts.
+        *(match_of(book, (level, [0.5] * 8), inside=True) for book in (white, black)),
     ]
     near = openings_near(matches, 0.5)
     assert [(tuple(each.board.move_stack), each.games, each.score) for each in near] == [
@@ -49,8 +51,3 @@ def test_positions_are_those_near_the_value_whoever_left_there(tmp_path):
         assert game is not None and tuple(game.mainline_moves()) == tuple(each.board.move_stack)
         assert game.headers["Result"] == "*" and game.end().comment == str(each)
     assert chess.pgn.read_game(read) is None
-
-
-def test_a_game_that_ended_in_its_book_is_no_start():
-    for book in (book_of("| e2e4"), book_of("e2e4 | e7e5", side=chess.BLACK)):
-        assert openings_near([match_of(book, ("e2e4 e7e5", [0.5] * 8), inside=True)], 0.5) == []

@@ -16,11 +16,11 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from precomp_games.chess import Book, book_exits
+from precomp_games.chess import Book
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
 from precomp_games.chess.study.words import points
 from tests.oracles import pages
-from tests.oracles.chess_books import random_book, uci
+from tests.oracles.chess_books import exits_of, random_book, uci
 from tests.oracles.pages import opened, press, resize, shown_rows, text, texts, until, written
 from tests.properties import examples
 
@@ -522,7 +522,7 @@ def test_progress_from_a_file_or_the_browser_is_not_trusted(page, small_page, tm
 @pytest.mark.slow("how long a large page takes")
 def test_a_page_of_five_hundred_positions_opens_in_a_second(tmp_path, page):
     rng, book = random.Random(0), random_book(1, chess.WHITE, chess.Board(), 500)
-    exits = book_exits(book, pages.replies_to(book), lambda state: 0.7)
+    exits = exits_of(book)
     moves = uci("g1f3 g8f6 f3g1 f6g8 " * 25)
     pool = [PlayedGame(f"Name, {k}", f"Other, {k}", k, "1-0", moves) for k in range(1500, 2000)]
     games = {exit.history: ReplyGames(9, tuple(rng.sample(pool, 5))) for exit in exits}

@@ -19,7 +19,6 @@ from precomp_games.chess import (
     Preparation,
     PreparationSettings,
     book_exits,
-    move_of,
     write_report,
 )
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
@@ -121,19 +120,6 @@ def with_games(each):
     }
     person = Person("Bob", 8, 1990, 1999)
     return changed(each, games=known, person=person, plots={"What memory is worth": PLOT})
-
-
-def replies_to(book):
-    """Return an opponent who plays what the book has an answer to, and two other moves."""
-    known = {position.history for position in book.positions}
-
-    def replies(state):
-        legal, history = state.legal_actions(), tuple(state.moves())
-        own = [action for action in legal if (*history, move_of(action)) in known]
-        actions = own + [action for action in legal if action not in own][:2]
-        return dict.fromkeys(actions, 1.0 / len(actions))
-
-    return replies
 
 
 def hostile():
