@@ -298,6 +298,8 @@ def test_settings_name_a_speed_and_a_rating():
     assert 0.3 < value.evaluate_batch([settings.game().new_initial_state()])[0] < 0.7
     own = dataclasses.replace(settings, calibration="fit.json")  # see test_model_files.py
     assert own.touches == {"calibration": "fit.json"}
+    with pytest.raises(ValueError, match="a calibration that is shipped"):
+        preparation_policies(own, HashEngine())
 
 
 def test_evaluations_ask_for_one_line_where_few_positions_need_a_menu():
