@@ -1,7 +1,6 @@
 """Games wherever they are taken: by name, as files, and those that are not what they say of themselves."""
 
 import math
-import pathlib
 import types
 
 import numpy as np
@@ -12,8 +11,7 @@ from precomp_games import HistoryTree, Menu, RolloutValues, algorithms, to_efg
 from precomp_games._support.game_facts import GameFacts, information_state
 from precomp_games.algorithms import best_precomputation, best_response, efce, lookahead, search, solve
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
-from precomp_games.commands import main
-from tests.oracles.games import first, last, random_efg, tree_type, uniform
+from tests.oracles.games import first, last, tree_type, uniform
 from tests.oracles.trees import efg
 
 _KIND = pyspiel.GameType
@@ -157,17 +155,6 @@ def test_a_game_is_itself_or_its_name_in_turns_or_a_gambit_files_path(walk, tmp_
             ValueError, match=r"\(\): expected a game that OpenSpiel reads, got '.*\.efg' \(.*\)$"
         ):
             call(path)
-
-
-def test_a_command_takes_a_path(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for game, status, message in (
-        ("kuhn_poker", 0, "12 information states\nValue to player 0: -0.05555555556\n"),
-        (random_efg(1, general=True), 1, "expected a zero-sum or constant-sum game"),
-    ):
-        pathlib.Path("kuhn.efg").write_text(to_efg(game))
-        assert main(["precomp-games", "solve", "--game=kuhn.efg"]) == status
-        assert message in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize(

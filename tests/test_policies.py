@@ -18,7 +18,7 @@ from precomp_games.algorithms import best_precomputation, best_response, nash_co
 from precomp_games.policies.rows import as_batch_policy, movers_rows, policy_rows
 from precomp_games.tree.meta_strategy import PrecomputationPolicy
 from tests.oracles import books
-from tests.oracles.games import expand, first, kuhn_poker, random_policy, random_tree, uniform
+from tests.oracles.games import expand, kuhn_poker, random_policy, random_tree, uniform
 from tests.oracles.preparation import preparations
 from tests.oracles.zero_sum import constant_sum
 from tests.properties import examples
@@ -228,13 +228,6 @@ def test_bots_that_cannot_be_copied():
     exact = pyspiel.MCTSBot(_NIM, evaluator, 2.0, 1000, 10, True, 3, False)  # proves what it can in so few
     assert nash_conv(_NIM, exact) == 0.0
     assert best_response(_NIM, exact, 0).value == best_response(_NIM, _search(), 0).value
-
-
-def test_bots_prepare_and_are_prepared_against():
-    table = as_batch_policy(_search())
-    pairs = ((_search(), _FirstBot()), (lambda state: table([state])[0], first))
-    trees = (expand(_NIM, pre, (uniform, rival), (0.01, math.inf)) for pre, rival in pairs)
-    assert len({best_precomputation(tree, 0).value for tree in trees}) == 1
 
 
 def test_a_bot_where_only_action_0_is_legal_plays_it():

@@ -209,12 +209,8 @@ def _of_preparation():
     of_both = ["MetaStrategy", "restricted_nash", *(f"meta_{name}" for name in solved)]
     of_one = ("solve", "best_response", "nash_conv")
     perfect = ("best_first", "certified", "confirmed")
-    no_tree: list[dict[str, Any]] = [
-        {"penalty_0": "x"},
-        {"penalty_0": -3.0},
-        {"penalty": 1},
-        {"tree_file": 3},
-    ]
+    no_tree: list[Any] = [{"penalty_0": "x"}, {"penalty_0": -3.0}, {"penalty": 1}, {"tree_file": 3}]
+    no_tree += [{"tree_file": "t.npz", "penalty_0": 0.3}]
     no_tree += [{"check_supports": 1}, {"sigma": "uniform"}, {"game": "kuhn_poker"}, {"game": {"name": 3}}]
     named = {
         "algorithms.tree": Arg(tree, rival_alone),
@@ -246,9 +242,7 @@ def _of_preparation():
         "load_policy.game": kuhn,
         "load_policy.path": folder() / "policy.npz",
         "source": Arg(tree, evaluated, "kuhn_poker(players=3)"),
-        "MetaPrecomputationGame.tree": Arg(
-            tree, evaluated, {"tree_file": "t.npz", "penalty_0": 0.3}, *no_tree
-        ),
+        "MetaPrecomputationGame.tree": Arg(tree, evaluated, *no_tree),
     }
     return named, [best, solvers.memory_frontier(tree, 0), half, meta_game, np.random.default_rng(1)]
 

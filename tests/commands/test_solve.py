@@ -77,4 +77,4 @@ def test_files_of_gambit(labels, status, message, folder, run):
     for payoff in (0, 1, 5):
         text.leaf(payoff)
     (folder / "file.efg").write_text("\n".join(text.lines) + "\n")
-    assert message in run("solve", "--game=efg_game(filename=file.efg)", status=status)
+    assert message in run("solve", "--game=file.efg", status=status)
