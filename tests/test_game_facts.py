@@ -43,46 +43,39 @@ class _OddState(pyspiel.State):
         super().__init__(game)
         self.odd, self.path = game.odd, tuple[int, ...]()
 
-    def _said(self, name, usual):
+    def _or_odd(self, name, usual):
         return self.odd[name](self.path) if name in self.odd else usual
 
     def current_player(self):
-        return self._said("mover", (0, -1, 1, -4)[len(self.path)])
+        return self._or_odd("mover", (0, -1, 1, -4)[len(self.path)])
 
     def is_terminal(self):
         return len(self.path) == 3
 
     def _legal_actions(self, player):
-        return self._said("legal", [0, 1])
-
-    def legal_actions(self, player=None):
-        player = self.current_player()
-        if player == -1:
-            return [action for action, _ in self.chance_outcomes()]
-        return self._legal_actions(player) if player >= 0 else []
+        return self._or_odd("legal", [0, 1])
 
     def chance_outcomes(self):
-        return self._said("chance", [(0, 0.5), (1, 0.5)])
+        return self._or_odd("chance", [(0, 0.5), (1, 0.5)])
 
     def _apply_action(self, action):
         self.path += (action,)
 
     def returns(self):
-        pairs = zip((1, -1, 0.5), self.path, strict=False)
-        own = sum(worth if action else -worth / 2 for worth, action in pairs)
-        return self._said("returns", [own, -own])
+        own = sum(w if a else -w / 2 for w, a in zip((1, -1, 0.5), self.path, strict=False))
+        return self._or_odd("returns", [own, -own])
 
     def information_state_string(self, player=None):
         if "nameless" in self.odd:
             return super().information_state_string(player)
         player = self.current_player() if player is None else player
-        return self._said("name", f"{player} {self.path[1:] if player else ()}")
+        return self._or_odd("name", f"{player} {self.path[1:] if player else ()}")
 
     def _action_to_string(self, player, action):
         return str(action)
 
     def __str__(self):
-        return self._said("text", str(self.path))
+        return self._or_odd("text", str(self.path))
 
 
 def _prepared(game, penalties=0.01, sigma_pre=first, **how):
@@ -141,19 +134,16 @@ def test_a_game_is_itself_or_its_name_in_turns_or_a_gambit_files_path(walk, tmp_
     path, text = tmp_path / "a game, 1=(2).efg", to_efg(name)
     path.write_text(text)
     assert call(path) == call(str(path)) == call(pyspiel.load_game("efg_game", {"filename": str(path)}))
-    with pytest.raises(
-        ValueError, match=r"^\w.*\(\): expected an OpenSpiel game .* \(did you mean kuhn_poker\?\)"
-    ):
-        call("kuhn_pokr")
-    with pytest.raises(
-        ValueError, match=r"\(\): expected an \.efg file, got '.*none\.efg', where there is n"
-    ):
-        call(tmp_path / "none.efg")
+    no_name, none = (
+        r"an OpenSpiel game .* \(did you mean kuhn_poker\?\)",
+        r"an \.efg file, got .*, where there",
+    )
+    for given, words in (("kuhn_pokr", no_name), (tmp_path / "none.efg", none)):
+        with pytest.raises(ValueError, match=rf"^\w.*\(\): expected {words}"):
+            call(given)
     for data in ("", "EFG 2 R", text[:300], "\0" * 50, text.replace(" -1.0 }", " }")):
         path.write_text(data)
-        with pytest.raises(
-            ValueError, match=r"\(\): expected a game that OpenSpiel reads, got '.*\.efg' \(.*\)$"
-        ):
+        with pytest.raises(ValueError, match=r"\(\): expected a game that OpenSpiel reads, got '.*\.efg' \("):
             call(path)
 
 
