@@ -156,16 +156,10 @@ def test_the_others_search_where_one_is_wrong(mortal, tmp_path):
         assert engine.search(EPDS, LIMIT, 2) == FOUND
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", "local", "local:0", "local:x.json", "local:x", "host:8786", "http://x", "tcp://h", "tcp://..:1"],
-)
-def test_what_names_no_cluster_is_refused(name):
-    with pytest.raises(ValueError, match=r"DaskEngine\(\): expected cluster to be a scheduler's address"):
-        DaskEngine(FAKE, name)
-
-
-def test_what_is_no_scheduler_file_is_refused(tmp_path):
+def test_what_names_no_cluster_is_refused(tmp_path):
+    for name in ("", "local", "local:0", "local:x.json", "host:8786", "http://x", "tcp://h", "tcp://..:1"):
+        with pytest.raises(ValueError, match=r"DaskEngine\(\): expected cluster to be a scheduler's address"):
+            DaskEngine(FAKE, name)
     path = tmp_path / "scheduler.json"
     for text, message in (
         (None, "No such file"),
@@ -174,10 +168,8 @@ def test_what_is_no_scheduler_file_is_refused(tmp_path):
     ):
         if text is not None:
             path.write_text(text)
-        named = pytest.raises(
-            ConnectionError, match=rf"expected a scheduler at '{path}', got none .*{message}"
-        )
-        with named, cluster_client(str(path), startup_seconds=0.2):
+        message = rf"expected a scheduler at '{path}', got none .*{message}"
+        with pytest.raises(ConnectionError, match=message), cluster_client(str(path), startup_seconds=0.2):
             pass
 
 

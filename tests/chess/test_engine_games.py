@@ -81,23 +81,17 @@ def test_an_engine_that_fails_is_started_again_and_not_for_ever(fault, times, tm
         assert (tmp_path / "state").stat().st_size == times
 
 
-@pytest.mark.parametrize(
-    ("command", "options", "message"),
-    [
+def test_what_cannot_be_started_and_names_that_no_tag_can_have_are_refused():
+    for command, options, message in (
         ("/nowhere", {}, "expected '/nowhere' to start as a UCI engine"),
         (FAKE, {"Strength": "1"}, r"start as a UCI engine, got .*Strength.*: check"),
         ([*FAKE, "--fault=exit-at-start"], {}, r"start as a UCI engine, got .*, 3 times running: check"),
-    ],
-)
-def test_what_cannot_be_started_is_refused(command, options, message):
-    with pytest.raises(EngineError, match=message):
-        played(entrant("us"), MatchEngine("them", command, LIMIT, options))
-
-
-@pytest.mark.parametrize("name", ["", 'a"b', "a\nb"])
-def test_names_that_no_tag_can_have_are_refused(name):
-    with pytest.raises(ValueError, match="expected a name without quotes"):
-        MatchEngine(name, FAKE, LIMIT)
+    ):
+        with pytest.raises(EngineError, match=message):
+            played(entrant("us"), MatchEngine("them", command, LIMIT, options))
+    for name in ("", 'a"b', "a\nb"):
+        with pytest.raises(ValueError, match="expected a name without quotes"):
+            MatchEngine(name, FAKE, LIMIT)
 
 
 def test_whose_time_runs_out_loses(tmp_path):
@@ -215,17 +209,14 @@ def test_half_a_game_is_cut_off_wherever_it_ends(tmp_path, name, result, monkeyp
     assert cut_to_whole_games(path) == 0 and path.read_bytes() == last + next_one
 
 
-@pytest.mark.parametrize("text", ["no game\n" * 200_000, '[Event "a"]\n\n1. e4\n\n[Event "b"]\n\n1. e4 e5\n'])
-def test_what_is_more_than_half_a_game_is_left_alone(tmp_path, text):
+def test_of_games_of_others_half_a_game_at_most_is_cut_off(tmp_path):
     path = tmp_path / "games.pgn"
-    path.write_text(text)
-    with pytest.raises(ValueError, match="expected games that end in a result"):
-        cut_to_whole_games(path)
-    assert path.read_text() == text
-
-
-def test_games_of_others_may_stand_without_empty_lines(tmp_path):
-    path = tmp_path / "games.pgn"
+    for text in ("no game\n" * 200_000, '[Event "a"]\n\n1. e4\n\n[Event "b"]\n\n1. e4 e5\n'):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="expected games that end in a result"):
+            cut_to_whole_games(path)
+        assert path.read_text() == text
+    # They may stand without empty lines.
     whole = '[Event "a"]\n\n1. e4 1-0\n[Event "b"]\n\n1. d4\n{ [%eval 1] } 0-1'
     path.write_text(f'{whole}\r\n[Event "c"]\n\n1. c4')
     assert cut_to_whole_games(path) == 18 and path.read_text() == f"{whole}\n\n"

@@ -75,13 +75,15 @@ def test_traps_and_coverage_are_those_of_all_games(book, seed):
         assert all(line[:ply] in known for ply in range(len(each.history) + 1, len(line), 2))
 
 
+def white(centipawns):
+    return chess.engine.PovScore(chess.engine.Cp(centipawns), chess.WHITE)
+
+
 def test_of_a_trap_by_two_orders_of_moves_the_one_that_is_worth_more_is_listed():
     first, second = "g1f3 g8f6 b1c3", "b1c3 g8f6 g1f3"
     lines = [f"{line} e7e5 | f3e5" for line in (first, second)]
     book = book_of("| g1f3 b1c3", "g1f3 g8f6 | b1c3", "b1c3 g8f6 | g1f3", *lines)
-    even = chess.engine.PovScore(chess.engine.Cp(0), chess.WHITE)
-    won = chess.engine.PovScore(chess.engine.Cp(90), chess.WHITE)
-    evaluations = {each.history: won if len(each.history) == 4 else even for each in book.positions}
+    evaluations = {each.history: white(90 if len(each.history) == 4 else 0) for each in book.positions}
     for shares in ((0.4, 0.2), (0.2, 0.4)):
         exits = []
         for line, share in zip((first, second), shares, strict=True):
@@ -116,9 +118,7 @@ def test_a_trap_in_words_and_as_a_game():
         BookExit(uci("d2d4 d7d5"), False, 0.25, 0.5),
     ]
     pawns = {"": 20, "e2e4 e7e5": 25, "e2e4 c7c5": 50}
-    lost = {
-        uci(moves): chess.engine.PovScore(chess.engine.Cp(cp), chess.WHITE) for moves, cp in pawns.items()
-    }
+    lost = {uci(moves): white(cp) for moves, cp in pawns.items()}
     (trap,) = traps(book, exits, lost)
     assert (trap.history, trap.reply, trap.line) == (uci("e2e4"), *uci("c7c5"), uci("g1f3"))
     assert (trap.reach, trap.probability) == pytest.approx((0.75, 0.48))
@@ -136,7 +136,6 @@ def test_a_trap_in_words_and_as_a_game():
     shares = (0.705, 0.03, 0.015, 0.25)  # one in 25 is not likely
     rare = [dataclasses.replace(each, reach=share) for each, share in zip(exits, shares, strict=True)]
     assert traps(book, rare, lost) == []
-    good = chess.engine.PovScore(chess.engine.Cp(49), chess.WHITE)
-    assert traps(book, exits, lost | {uci("e2e4 c7c5"): good}) == []
+    assert traps(book, exits, lost | {uci("e2e4 c7c5"): white(49)}) == []
     unknown = [BookExit(each.history, False, each.reach, None) for each in exits]
     assert traps(book, unknown, lost) == [] and math.isclose(coverage(book, unknown)[1], 1.0)
