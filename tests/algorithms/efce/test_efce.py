@@ -1,12 +1,14 @@
-"""Pairs, plans, blueprints and the mediator, against oracles that walk OpenSpiel's states."""
+"""Pairs, plans, blueprints, mediators and subgames, with chance, by oracles that walk OpenSpiel's states."""
 
+import itertools
 import pickle
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from open_spiel.python import policy as openspiel_policy
 
@@ -18,10 +20,10 @@ from precomp_games.algorithms.efce.correlation_plans import (
     flow_constraints,
     plan_error,
 )
-from precomp_games.algorithms.efce.scaled_extensions import write_again
+from precomp_games.algorithms.efce.sequence_game import moves
 from precomp_games.algorithms.programs import LinearProgramError
 from tests.oracles.efce import (
-    all_steps,
+    all_refined,
     battleship,
     blueprint,
     goofspiel,
@@ -30,14 +32,15 @@ from tests.oracles.efce import (
     pure_plan,
     random_games,
     random_plan,
-    sheriff,
+    resolving,
+    stitched,
     subgames_from,
 )
-from tests.oracles.games import SEEDS
-from tests.oracles.treeplex import OwnTree, profiles_of
+from tests.oracles.games import SEEDS, EfgText, Level
+from tests.oracles.treeplex import NormalForm, OwnTree, profiles_of
 from tests.properties import examples
 
-SMALL = battleship(1, 3, 2)
+SMALL, HIDDEN = battleship(1, 3, 2), goofspiel(3, hidden=True)
 
 # H, W, T of Table 1's rows; pairs of a subgame with the trunk's, and of all of the game.
 ROWS = [
@@ -60,7 +63,6 @@ def test_pair_counts_are_those_of_the_paper(height, width, shots, subgame, total
     whole = held(game, 1)
     pairs = RelevantPairs.of(whole)
     assert counts.total == len(pairs) == total
-    # Theorem 1: the pairs of the subgames and of the trunk are a partition.
     label = np.bincount(pairs.pair_label + 1)
     assert label.tolist() == [counts.trunk, *(counts.subgames[name] for name in whole.labels)]
 
@@ -101,23 +103,6 @@ def test_xi_is_what_pure_strategies_span():
     rows = [flow_constraints(pairs, i)[0].toarray() for i in (0, 1)]
     dimension = len(pairs) - np.linalg.matrix_rank(np.vstack([*rows, np.eye(len(pairs))[:1]]))
     assert np.linalg.matrix_rank(np.array(points)[1:] - points[0]) == dimension
-
-
-@pytest.mark.parametrize("game", [SMALL, sheriff(1, 1, 2)], ids=["battleship", "sheriff"])
-def test_scaled_extensions_write_every_plan(game):
-    pairs = pairs_of(game)
-    steps = all_steps(pairs)
-    written = np.concatenate(
-        [
-            [other] if is_sum else start + stride * np.arange(size)
-            for start, stride, size, other, is_sum in zip(*steps, strict=True)
-        ]
-    )
-    np.testing.assert_array_equal(np.sort(written), np.arange(1, len(pairs)))
-    plan = efce.CorrelationPlan.of(pairs.game, blueprint(2))
-    xi = np.array(plan.xi)
-    write_again(steps, xi)
-    np.testing.assert_allclose(xi, plan.xi, atol=1e-14)
 
 
 @examples(80)
@@ -192,23 +177,18 @@ def test_plans_are_blueprints_of_the_parts_they_hold():
     assert found[1] == pytest.approx(found[0]) and found[2] == pytest.approx(found[0])
 
 
-def test_jitter_is_the_same_whatever_part_of_the_game_is_held():
-    whole = held(SMALL, 1)
-    plans = blueprint(5).realization_plans(whole)
-    small, old = whole.restrict(4)
-    for a, b, k in zip(plans, blueprint(5).realization_plans(small), old, strict=True):
-        np.testing.assert_array_equal(a[k], b)
-    assert not np.allclose(plans[0], blueprint(6).realization_plans(whole)[0])
-    still, uniform = (each.realization_plans(whole) for each in (blueprint(7, 0.0), blueprint(None)))
-    np.testing.assert_array_equal(still[0], uniform[0])
+def test_blueprints_are_jittered_by_their_seeds():
+    one, other, still, uniform = (
+        each.realization_plans(held(SMALL))[0]
+        for each in (blueprint(5), blueprint(6), blueprint(7, 0.0), blueprint(None))
+    )
+    assert not np.allclose(one, other) and (still == uniform).all()
 
 
 # -- the mediator ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "game", [battleship(1, 2, 2), goofspiel(3, hidden=True)], ids=["battleship", "goofspiel"]
-)
+@pytest.mark.parametrize("game", [battleship(1, 2, 2), HIDDEN], ids=["battleship", "goofspiel"])
 def test_mediator_leads_to_leaves_as_often_as_the_plan_says(game):
     plan, leaves = random_plan(pairs_of(game), 4), []
     mediator = efce.Mediator(plan.game, plan, seed=0)
@@ -216,17 +196,16 @@ def test_mediator_leads_to_leaves_as_often_as_the_plan_says(game):
     def walk(state, weight, recommended):
         if state.is_terminal():
             leaves.append(weight)
-        elif state.is_chance_node():
-            for action, p in state.chance_outcomes():
-                walk(state.child(action), weight * p, recommended)
-        else:
-            player, key = state.current_player(), state.information_state_string()
-            mediator._recommended = recommended  # each recommendation is followed
-            for action, p in mediator.probabilities(state).items():
-                after = list(recommended)
-                after[player] = (key, state.legal_actions().index(action))
-                if p > 0:
-                    walk(state.child(action), weight * p, after)
+            return
+        mediator._recommended = recommended  # each recommendation is followed
+        odds = moves(state) if state.is_chance_node() else mediator.probabilities(state).items()
+        for action, p in odds:
+            after = list(recommended)
+            if not state.is_chance_node():
+                number = state.legal_actions().index(action)
+                after[state.current_player()] = (state.information_state_string(), number)
+            if p > 0:
+                walk(state.child(action), weight * p, after)
 
     walk(game.new_initial_state(), 1.0, [None, None])
     expected = plan.xi[plan.pairs.leaves()] * plan.game.leaf_chance
@@ -254,8 +233,7 @@ def test_a_player_who_deviates_gets_no_more_recommendations():
 
 
 def test_nobody_is_recommended_what_chance_does():
-    game = goofspiel(3, hidden=True)
-    mediator, state = efce.Mediator(held(game), blueprint(None)), game.new_initial_state()
+    mediator, state = efce.Mediator(held(HIDDEN), blueprint(None)), HIDDEN.new_initial_state()
     for ask in (mediator.recommend, mediator.probabilities, lambda state: mediator.played(state, 0)):
         with pytest.raises(ValueError, match="where a player moves"):
             ask(state)
@@ -284,18 +262,19 @@ def test_what_is_no_decomposition():
 
 
 @pytest.mark.parametrize(
-    "behavior",
+    "row",
     [
-        lambda player, key, actions: [1.0] * len(actions),
-        lambda player, key, actions: [-1.0, *[2.0 / (len(actions) - 1)] * (len(actions) - 1)],
-        lambda player, key, actions: {99: 1.0},
-        lambda player, key, actions: [np.nan] * len(actions),
-        lambda player, key, actions: None,
+        lambda count: [1.0] * count,
+        lambda count: [-1.0, *[2.0 / (count - 1)] * (count - 1)],
+        lambda count: {99: 1.0},
+        lambda count: [np.nan] * count,
+        lambda count: None,
     ],
 )
-def test_what_is_no_behavior(behavior):
+def test_what_is_no_behavior(row):
     with pytest.raises(ValueError, match="expected a strategy"):
-        efce.CorrelationPlan.of(held(SMALL), ProductBlueprint(behavior, "mine"))
+        wrong = ProductBlueprint(lambda player, key, actions: row(len(actions)), "mine")
+        efce.CorrelationPlan.of(held(SMALL), wrong)
 
 
 def test_programs_without_a_solution():
@@ -317,3 +296,251 @@ def test_the_time_limit_includes_building():
     with pytest.raises(LinearProgramError, match=r"efce_lp\(\).*Time limit"):
         efce.efce_lp(whole, time_limit=0.1)
     assert time.process_time() - start < 3.0
+
+
+OWN_CARDS = Level(-1, hidden=(False, True)), Level(-1, hidden=(True, False))
+
+
+class Paths:
+    """Information states that are on a path together, and those before each, by walking states."""
+
+    def __init__(self, game):
+        self.connected, self.before = set(), ({}, {})
+
+        def walk(state, last, path):
+            if state.is_terminal():
+                return
+            after = list(last)
+            if not state.is_chance_node():
+                player, key = state.current_player(), state.information_state_string()
+                self.before[player][key] = last[player]
+                path = [*path, (player, key)]
+                mine, theirs = ({k for p, k in path if p == i} for i in (player, 1 - player))
+                for pair in itertools.product(mine, theirs):
+                    self.connected.add(pair if player == 0 else pair[::-1])
+            for action, _ in moves(state):
+                if not state.is_chance_node():
+                    after[player] = (key, action)
+                walk(state.child(action), after, path)
+
+        walk(game.new_initial_state(), [None, None], [])
+
+    def triangles(self):
+        """{(I', J, I, J')}, each connected with the next."""
+        one, two = self.before
+        near = {key: [j for i, j in self.connected if i == key] for key in one}
+        return {
+            (first, j, i, last)
+            for i, j in self.connected
+            for last in near[i]
+            if last != j and two[last] == two[j]
+            for first in one
+            if first != i and one[first] == one[i] and j in near[first]
+        }
+
+
+def refusal(call):
+    """Return the error about a triangle, without who was asked, or None without one."""
+    try:
+        call()
+    except ValueError as error:
+        asked, message = str(error).split("(): ")
+        assert asked in ("efce_lp", "CorrelationPlan.of", "Resolving.of", "Resolving.of_subgames")
+        assert message.startswith("expected a game without triangles")
+        return message
+    return None
+
+
+def two_bits():
+    """Each player sees a bit and answers with one; both win if the sum of their answers is the product.
+
+    Whatever they agreed on, they lose for one of the four pairs of bits (Clauser et al. 1969). Xi, where only
+    pairs of answers count, would have a plan that wins always (Popescu and Rohrlich 1994).
+    """
+    text = EfgText()
+    text.chance(dict.fromkeys(("00", "01", "10", "11"), 0.25))
+    for x, y in itertools.product((0, 1), (0, 1)):
+        text.move(1, 1 + x, (0, 1))
+        for a in (0, 1):
+            text.move(2, 1 + y, (0, 1))
+            for b in (0, 1):
+                text.leaf(*[1.0 if (a + b) % 2 == x * y else 0.0] * 2)
+    return text.game()
+
+
+@examples(240)
+@given(random_games("private", 5) | random_games(first=OWN_CARDS))
+@example(two_bits())
+@example(SMALL)
+@example(pyspiel.load_game("kuhn_poker"))
+def test_triangles_and_pairs_are_those_of_the_definition(game):
+    paths = Paths(game)
+    found = paths.triangles()
+    error = refusal(lambda: efce.CorrelationPlan.of(held(game), blueprint(None)))
+    assert (error is not None) == bool(found)
+    if found:
+        assert any(
+            f"player 0's {a!r} and {c!r}, " in error and f"player 1's {b!r} and {d!r}: " in error
+            for a, b, c, d in found
+        )
+        return
+    pairs = pairs_of(game)
+    keys = [form.keys for form in pairs.game.players]
+    both = (pairs.first > 0) & (pairs.second > 0)
+    mine = [(keys[0][i], keys[1][j]) for i, j in zip(pairs.first[both], pairs.second[both], strict=True)]
+    assert sorted(mine) == sorted(paths.connected)
+    assert (~both).sum() == len(keys[0]) + len(keys[1]) - 1
+    s, t = pairs.sequences()
+    assert (pairs.index(s, t) == np.arange(len(pairs))).all()
+    assert len(set(zip(s.tolist(), t.tolist(), strict=True))) == len(pairs)
+
+
+@examples(160)
+@given(random_games("none", 5) | random_games("public", 5))
+def test_public_chance_and_no_chance_make_no_triangles(game):
+    assert not Paths(game).triangles()
+
+
+def test_triangles_of_several_subgames_are_refused():
+    """Two subgames have a part of the triangle each: player 1 sees "a" or "b", player 0 its card."""
+    text = EfgText()
+    text.chance({"high a": 0.25, "high b": 0.5, "low b": 0.25})
+    for card, seen in ((1, 1), (1, 2), (2, 2)):
+        text.move(1, card, "xy")
+        for k in (0, 1):
+            text.move(2, seen, "xy")
+            text.leaf(k, card)
+            text.leaf(card, seen - k)
+    game = text.game()
+
+    def public(state):
+        return state.history()[0] > 0 if state.current_player() == 1 else None
+
+    for name in (False, True):
+        part = efce.SequenceGame.of(game, public=public, only=name)
+        assert refusal(lambda: efce.CorrelationPlan.of(part, blueprint(None))) is None  # noqa: B023
+    decomposed = efce.decompose(held(game), public)
+    errors = {
+        refusal(call)
+        for call in (
+            lambda: efce.efce_lp(game),
+            lambda: efce.Resolving.of(game, blueprint(None), public),
+            lambda: efce.Resolving.of_subgames(decomposed, blueprint(None)),
+        )
+    }
+    assert len(errors) == 1
+
+
+# -- games by hand -----------------------------------------------------------------------------------------
+
+
+def test_a_lottery_of_games_is_worth_what_they_are():
+    """The best correlated equilibrium of chicken is worth 10.5 (Aumann 1974), the battle of the sexes 3."""
+    text = EfgText()
+    text.chance({"chicken": 0.25, "sexes": 0.75})  # which both players see
+    for number, utilities in ((1, [(0, 0), (7, 2), (2, 7), (6, 6)]), (2, [(2, 1), (0, 0), (0, 0), (1, 2)])):
+        text.move(1, number, "ab")
+        for k in (0, 2):
+            text.move(2, number, "ab")
+            text.leaf(*utilities[k])
+            text.leaf(*utilities[k + 1])
+    whole, worth = held(text.game()), [0.25 * 10.5, 0.75 * 3.0]
+    best = efce.efce_lp(whole, vertex=True)
+    assert best.welfare == pytest.approx(sum(worth), abs=1e-9)
+    # Before these subgames nobody moves.
+    level = resolving(efce.finest_subgames(whole, 1), blueprint(None))
+    assert (len(level.trunk.pairs), len(level.names)) == (1, 2)
+    for one, least, mass in zip(all_refined(level), worth, (0.25, 0.75), strict=True):
+        assert one.problem.mass == pytest.approx(mass)
+        assert one.welfare > least - 1e-9
+    assert stitched(level, blueprint(None), all_refined(level)).violation < 1e-9
+
+
+def test_goofspiel_wastes_no_prize():
+    """With equal bids nobody would win a prize; a mediator sees to it that they never are."""
+    found = efce.efce_lp(held(goofspiel(3)))
+    assert found.welfare == pytest.approx(1.0 + 2.0 + 3.0, abs=1e-7)
+    assert found.exploitability < 1e-9
+
+
+def test_a_set_that_has_to_suit_several_before_its_subgame():
+    """Player 1 alone sees which of two games it is, both move, and player 0 sees nothing.
+
+    There is no triangle, but what player 0 does after both types is tied together, which shares cannot
+    express.
+    """
+    text = EfgText()
+    text.chance({"one": 0.5, "two": 0.5})
+    for kind in (1, 2):
+        text.move(2, kind, "xy")
+        for k in (0, 1):
+            text.move(1, 1, "xy")
+            text.leaf(k, 2 - k)
+            text.leaf(kind - k, 3 * k)
+    game = text.game()
+    most = NormalForm(game, "efce").greatest((1, 1))
+    assert efce.efce_lp(game, vertex=True).welfare == pytest.approx(most, abs=1e-7)
+    level = efce.Resolving.of(game, blueprint(1), lambda state: state.current_player() == 0 or None)
+    for refine in (efce.refine_lp, efce.refine_regret):
+        with pytest.raises(ValueError, match="has to suit several sets of player 1 in the trunk"):
+            refine(level.problem(True))
+
+
+# -- subgames ----------------------------------------------------------------------------------------------
+
+
+def test_public_moves_of_goofspiel():
+    """Prizes are seen, that of the next round as well; bids, or who won, when the round is over."""
+    shown, won = (efce.public_moves(game, 1) for game in (goofspiel(3), HIDDEN))
+    state, hidden = goofspiel(3).new_initial_state(), HIDDEN.new_initial_state()
+    names = [(shown(state), won(hidden))]
+    for action in (1, 0, 2, 2, 1):  # prize, bids, prize, bid
+        state.apply_action(action)
+        hidden.apply_action(action)
+        names.append((shown(state), won(hidden)))
+    assert names == [(None, None)] * 4 + [((1, 0, 2, 2), (1, -1, 2))] * 2
+
+
+def test_subgames_begin_with_decisions():
+    """Chance moves before a subgame's first decision are in the trunk, with the leaves that they lead to."""
+    text = EfgText()
+    text.move(1, 1, "ab")
+    for k in (0, 1):
+        text.chance({"over": 0.4, "on": 0.6})
+        text.leaf(5.0, k)
+        text.move(2, 1 + k, "xy")
+        text.leaf(1.0, 2.0)
+        text.leaf(2.0, 0.0)
+    game = text.game()
+
+    def first(state):
+        return state.history()[0] if state.history() else None
+
+    for whole in (efce.decompose(held(game), first), efce.finest_subgames(held(game), 1)):
+        assert whole.node_label.tolist() == [-1, -1, -1, 0, 0, 0, -1, -1, 1, 1, 1]
+        level = resolving(whole, blueprint(None))
+        assert level.trunk.utilities() == pytest.approx((0.4 * 5.0, 0.4 * 0.5))
+        assert [level.problem(name).mass for name in level.names] == pytest.approx([0.3, 0.3])
+        assert whole.restrict(-1)[0].is_whole is False
+    parts = efce.Resolving.of(game, blueprint(None), first)
+    assert parts.trunk.utilities() == pytest.approx((2.0, 0.2))
+    assert efce.SequenceGame.of(game, public=first, only=1).node_label.max() == 0
+
+
+# -- what else is refused ----------------------------------------------------------------------------------
+
+
+def test_what_is_no_game():
+    text = EfgText()
+    text.chance({"x": 0.5, "y": 0.5})
+    text.leaf(1.0)
+    text.leaf(2.0)
+    with pytest.raises(ValueError, match="in which a player moves"):
+        efce.SequenceGame.of(text.game())
+    unfair = SimpleNamespace(
+        current_player=lambda: pyspiel.PlayerId.CHANCE,
+        chance_outcomes=lambda: [(0, 0.5), (1, 0.4)],
+        history_str=lambda: "here",
+    )
+    with pytest.raises(ValueError, match=r"sum to 1 at history 'here', got 0\.9"):
+        moves(unfair)

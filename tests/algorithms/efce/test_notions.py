@@ -3,7 +3,7 @@
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from precomp_games.algorithms import efce
@@ -29,6 +29,18 @@ from tests.oracles.games import SEEDS, EfgText
 from tests.oracles.treeplex import NormalForm, OwnTree, expected, profiles_of
 from tests.properties import examples
 
+
+def staying_out():
+    """Player 0's utility of it is settled before the mediator recommends anything."""
+    text = EfgText()
+    text.move(1, 1, ["out", "in"])
+    text.leaf(1, 0)
+    text.move(2, 1, "ab")
+    text.leaf(0, 2)
+    text.leaf(3, 1)
+    return text.game()
+
+
 NOTIONS = ("efce", "efcce", "nfcce")
 SMALL = {"battleship": battleship(1, 2, 2), "sheriff": sheriff(1, 1, 1)}
 ANY_CHANCE = st.sampled_from(("none", "public", "private"))
@@ -36,7 +48,7 @@ SMALL_GAMES = ANY_CHANCE.flatmap(lambda chance: random_games(chance, most=200))
 
 
 @pytest.fixture(scope="module")
-def example():
+def shown():
     """Polygons of utilities, and Nash equilibria beside them."""
     with imported("payoff_frontier") as module:
         yield module
@@ -56,16 +68,11 @@ def held_or_none(game):
 
 @examples(80)
 @given(SMALL_GAMES, SEEDS)
+@example(SMALL["battleship"], 0)
+@example(SMALL["sheriff"], 0)
 def test_exploitability_is_that_by_brute_force(game, seed):
     assume(held_or_none(game))
     check_exploitability(game, random_plan(pairs_of(game), seed))
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_exploitability_of_named_games_is_that_by_brute_force(name):
-    game = SMALL[name]
-    for plan in (random_plan(pairs_of(game), 0), efce.CorrelationPlan.of(held(game), blueprint(1))):
-        check_exploitability(game, plan)
 
 
 @pytest.mark.parametrize("game", [*SMALL.values(), sheriff(1, 1, 2)], ids=[*SMALL, "sheriff, two rounds"])
@@ -91,41 +98,36 @@ def test_an_equilibrium_is_one_by_brute_force_and_openspiel(game):
 
 
 @pytest.mark.parametrize("notion", NOTIONS)
-@pytest.mark.parametrize("name", SMALL)
-def test_objectives_are_those_of_the_normal_form(name, notion):
-    game = SMALL[name]
-    form = NormalForm(game, notion)
-    for objective, weights in {"welfare": (1, 1), 0: (1, 0), 1: (0, 1), (-1.0, 2.5): (-1.0, 2.5)}.items():
-        for vertex, near in ((True, 1e-7), (False, 1e-6)):
-            found = efce.efce_lp(game, objective=objective, notion=notion, vertex=vertex)
-            assert found.value == pytest.approx(form.greatest(weights), abs=near)
-            assert found.value == pytest.approx(np.dot(weights, found.utilities))
-            assert abs(found.gap) < near
-            assert found.exploitability < near
-
-
-@pytest.mark.parametrize("notion", NOTIONS)
 @examples(64)
 @given(SMALL_GAMES)
-def test_welfare_the_smaller_utility_and_floors_are_those_of_the_normal_form(notion, game):
+@example(game=SMALL["battleship"])
+@example(game=SMALL["sheriff"])
+@example(game=staying_out())
+def test_objectives_and_floors_are_those_of_the_normal_form(notion, game):
     """Private chance without triangles is no exception."""
     assume(whole := held_or_none(game))
     form = NormalForm(game, notion)
     best = efce.efce_lp(whole, notion=notion, vertex=True)
     assert best.welfare == pytest.approx(form.greatest((1, 1)), abs=1e-7)
-    assert efce.efce_lp(whole, notion=notion).welfare == pytest.approx(best.welfare, abs=1e-7)
+    inside = efce.efce_lp(whole, objective="welfare", notion=notion)
+    assert inside.welfare == pytest.approx(best.welfare, abs=1e-7)
+    assert max(abs(inside.gap), inside.exploitability) < 1e-6
     least = efce.efce_lp(whole, objective="smaller", notion=notion, vertex=True)
     assert least.value == pytest.approx(form.greatest(None), abs=1e-7)
     assert least.value == min(least.utilities)
+    weighed = efce.efce_lp(whole, objective=(-1.0, 2.5), notion=notion, vertex=True)
+    assert weighed.value == pytest.approx(form.greatest((-1.0, 2.5)), abs=1e-7)
+    assert weighed.value == pytest.approx(np.dot((-1.0, 2.5), weighed.utilities))
     # Halfway from what welfare alone gives the player who gets less to the most that it can have.
     poorer = int(np.argmin(best.utilities))
     most = efce.efce_lp(whole, objective=poorer, notion=notion, vertex=True).value
+    assert most == pytest.approx(form.greatest(np.eye(2)[poorer]), abs=1e-7)
     floors = np.full(2, -np.inf)
     floors[poorer] = 0.5 * (best.utilities[poorer] + most)
     kept = efce.efce_lp(whole, notion=notion, floors=floors, vertex=True)
     assert kept.value == pytest.approx(form.greatest((1, 1), floors), abs=1e-7)
     assert kept.utilities[poorer] > floors[poorer] - 1e-9
-    for found in (best, least, kept):
+    for found in (best, least, weighed, kept):
         assert max(abs(found.gap), found.exploitability) < 1e-9
 
 
@@ -195,13 +197,18 @@ def test_equilibria_do_not_depend_on_units(notion, weights, game, unit, seed):
 # -- polygons of utilities ---------------------------------------------------------------------------------
 
 
-def outside(points, corners):
-    """Return how far the worst of some points is outside of a polygon, given counterclockwise."""
+def normals_of(corners):
+    """Return directions along a polygon's edges, counterclockwise, and those that are normal to them."""
     along = np.roll(corners, -1, axis=0) - corners
+    along /= np.hypot(*along.T)[:, None]
+    return along, np.stack([along[:, 1], -along[:, 0]], axis=1)
+
+
+def outside(points, corners):
+    """Return how far the worst of some points is outside of a polygon."""
     if len(corners) == 1:
         return np.abs(points - corners).max()
-    along /= np.hypot(*along.T)[:, None]
-    normals = np.stack([along[:, 1], -along[:, 0]], axis=1)
+    along, normals = normals_of(corners)
     if len(corners) == 2:  # and beyond its ends
         normals = np.vstack([normals, along])
     return max((points @ normal).max() - (corners @ normal).max() for normal in normals)
@@ -216,57 +223,46 @@ def check_frontier(frontier, form):
     corners = frontier.corners
     assert frontier.gap < 1e-9
     assert max(each.exploitability for each in frontier.equilibria) < 1e-9
-    along = np.roll(corners, -1, axis=0) - corners
-    normals = np.stack([along[:, 1], -along[:, 0]], axis=1)
     if len(corners) == 1:
-        normals = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+        directions = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
     else:
-        normals /= np.hypot(*normals.T)[:, None]
-    if len(corners) == 2:
-        normals = np.vstack([normals, along / np.hypot(*along.T)[:, None]])
-    else:
-        normals = np.vstack([normals, normals + np.roll(normals, 1, axis=0)])
-    for normal in normals:
-        assert (corners @ normal).max() == pytest.approx(form.greatest(normal), abs=2e-7)
+        along, normals = normals_of(corners)
+        more = along if len(corners) == 2 else normals + np.roll(normals, 1, axis=0)
+        directions = np.vstack([normals, more])
+    for direction in directions:
+        assert (corners @ direction).max() == pytest.approx(form.greatest(direction), abs=2e-7)
 
 
-def check_frontiers(example, game):
-    """Each notion's polygon, which the next one's has in it; and the Nash equilibria, in the innermost."""
+@examples(64)
+@given(st.sampled_from(("none", "public")).flatmap(lambda chance: random_games(chance, most=100)))
+@example(game=SMALL["battleship"])
+@example(game=SMALL["sheriff"])
+def test_frontiers_are_those_of_the_normal_form_and_nest(shown, game):
+    """The next notion's polygon has each in it; and the Nash equilibria are in the innermost."""
     whole = held(game)
-    inner = example.nash(whole)
+    inner = shown.nash(whole)
     for notion in NOTIONS:
-        frontier = example.frontier(whole, notion)
+        frontier = shown.frontier(whole, notion)
         check_frontier(frontier, NormalForm(game, notion))
         if len(inner):
             assert outside(inner, frontier.corners) < 1e-7
         inner = frontier.corners
 
 
-@examples(64)
-@given(st.sampled_from(("none", "public")).flatmap(lambda chance: random_games(chance, most=100)))
-def test_frontiers_are_those_of_the_normal_form_and_nest_on_random_games(example, game):
-    check_frontiers(example, game)
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_frontiers_are_those_of_the_normal_form(example, name):
-    check_frontiers(example, SMALL[name])
-
-
-def test_matrix_games_by_hand(example):
+def test_matrix_games_by_hand(shown):
     """Moves are simultaneous, so that all notions are those of matrices."""
     bos, hunt, prisoners, pennies = (
         pyspiel.convert_to_turn_based(pyspiel.load_game(f"matrix_{name}"))
         for name in ("bos", "sh", "pd", "mp")
     )
     for game, nash in ((bos, [[1.2, 1.2], [2, 3], [3, 2]]), (prisoners, [[1, 1]]), (pennies, [[0, 0]])):
-        np.testing.assert_allclose(example.nash(held(game)), nash, atol=1e-9)
+        np.testing.assert_allclose(shown.nash(held(game)), nash, atol=1e-9)
     for game, corners in (
         (bos, [[3, 2], [2, 3], [1.2, 1.2]]),
         (prisoners, [[1, 1]]),
         (hunt, [[2, 2], [1, 4 / 3], [1, 1], [4 / 3, 1]]),
     ):
-        np.testing.assert_allclose(example.frontier(held(game), "efce").corners, corners, atol=1e-9)
+        np.testing.assert_allclose(shown.frontier(held(game), "efce").corners, corners, atol=1e-9)
     # A fair coin tells them where to meet.
     fair = efce.efce_lp(bos, objective="smaller", vertex=True)
     assert fair.value == pytest.approx(2.5)
@@ -291,7 +287,7 @@ def matrices(draw):
 
 @examples(100)
 @given(matrices())
-def test_pure_equilibria_are_among_nash_payoffs(example, tables):
+def test_pure_equilibria_are_among_nash_payoffs(shown, tables):
     """Also where most of the others differ by little beside the largest utility."""
     one, two = tables
     text = EfgText()
@@ -300,7 +296,7 @@ def test_pure_equilibria_are_among_nash_payoffs(example, tables):
         text.move(2, 1, range(len(mine)))
         for each in zip(mine, theirs, strict=True):
             text.leaf(*each)
-    found = example.nash(held(text.game()))
+    found = shown.nash(held(text.game()))
     assert len(found)
     for i, j in zip(*np.nonzero((one == one.max(axis=0)) & (two.max(axis=1) == two.T).T), strict=True):
         assert np.abs(found - [one[i, j], two[i, j]]).max(axis=1).min() < 1e-3
@@ -309,22 +305,7 @@ def test_pure_equilibria_are_among_nash_payoffs(example, tables):
 # -- games where something went wrong ----------------------------------------------------------------------
 
 
-def test_leaving_before_the_other_has_moved():
-    """Player 0's utility of staying out is settled before the mediator recommends anything."""
-    text = EfgText()
-    text.move(1, 1, ["out", "in"])
-    text.leaf(1, 0)
-    text.move(2, 1, "ab")
-    text.leaf(0, 2)
-    text.leaf(3, 1)
-    game = text.game()
-    for notion in NOTIONS:
-        best = efce.efce_lp(game, notion=notion, vertex=True)
-        assert best.welfare == pytest.approx(NormalForm(game, notion).greatest((1, 1)), abs=1e-7)
-        assert max(best.exploitability, abs(best.gap)) < 1e-9
-
-
-def test_rounding_gives_nobody_a_reason(example):
+def test_rounding_gives_nobody_a_reason(shown):
     """Player 0 always gets 1/3, times chance that rounds; player 1 gets more by "b" than by "a"."""
     text = EfgText()
     text.move(1, 1, "ab")
@@ -334,9 +315,9 @@ def test_rounding_gives_nobody_a_reason(example):
             text.leaf(1.0 / 3.0, each)
     whole, ends = held(text.game()), np.array([[1.0 / 3.0, 0.0], [1.0 / 3.0, 1.865]])
     for notion in NOTIONS:
-        corners = example.frontier(whole, notion).corners
+        corners = shown.frontier(whole, notion).corners
         np.testing.assert_allclose(np.sort(corners, axis=0), ends, atol=1e-9)
-    np.testing.assert_allclose(example.nash(whole), ends, atol=1e-9)
+    np.testing.assert_allclose(shown.nash(whole), ends, atol=1e-9)
 
 
 def test_where_crossover_from_interior_points_never_ends():
