@@ -20,9 +20,7 @@ from hypothesis import strategies as st
 from precomp_games import HistoryTree, Menu
 
 
-def tree_type(
-    short_name: str, chance_mode: Any, parameters: dict[str, Any], **other: Any
-) -> pyspiel.GameType:
+def tree_type(name: str, chance_mode: Any, parameters: dict[str, Any], **other: Any) -> pyspiel.GameType:
     """Return the type of a constant-sum game of perfect information without strings, or of another one."""
     usual: dict[str, Any] = {
         "long_name": "Random tree (test)",
@@ -37,7 +35,7 @@ def tree_type(
         "provides_observation_string": False,
         "provides_observation_tensor": False,
     }
-    given = {"short_name": short_name, "chance_mode": chance_mode, "parameter_specification": parameters}
+    given = {"short_name": name, "chance_mode": chance_mode, "parameter_specification": parameters}
     return pyspiel.GameType(**usual | given | other)
 
 
@@ -65,9 +63,7 @@ class RandomTreeGame(pyspiel.Game):
 
 
 @functools.cache
-def _node(
-    settings: tuple[int, int, int, float], position: tuple[int, ...], turn: int
-) -> tuple[int, np.ndarray, float]:
+def _node(settings: Any, position: tuple[int, ...], turn: int) -> tuple[int, np.ndarray, float]:
     """Return (player, chance or legal weights, utility) at a position, from the seed alone."""
     seed, depth, actions, chance = settings
     rng = np.random.default_rng([seed, turn, *position])
@@ -232,10 +228,8 @@ def level_game(
             text.chance(dict(enumerate(odds)))
         else:
             known = max((k for k in range(d + 1) if levels[k].open), default=0)
-            seen = tuple(
-                a if k < known or levels[k].mover == p or not levels[k].hidden[p] else "hidden"
-                for k, a in enumerate(path)
-            )
+            shown = (k < known or levels[k].mover == p or not levels[k].hidden[p] for k in range(d))
+            seen = tuple(a if is_shown else "hidden" for a, is_shown in zip(path, shown, strict=True))
             text.move(p + 1, names[p].setdefault((d, seen), len(names[p]) + 1), range(level.actions))
         for a in range(level.actions):
             walk((*path, a))
@@ -257,9 +251,8 @@ def random_efg(
     hidden = (rng.random((3, depth))[1:].T >= 0.5).tolist()
     opened = np.random.default_rng([seed, 1]).random(depth) < shown
     turns = zip(movers, hidden, opened.tolist(), strict=True)
-    return level_game(
-        rng, [Level(p, actions, tuple(unseen), open=seen) for p, unseen, seen in turns], **options
-    )
+    levels = [Level(p, actions, tuple(unseen), open=seen) for p, unseen, seen in turns]
+    return level_game(rng, levels, **options)
 
 
 def _name_of(state: Any, by: str) -> str:
@@ -307,10 +300,11 @@ def random_menu(seed: int, most: int = 3, by: str = "history", sparse: bool = Fa
             return []
         # The last part is left out, unless nothing else is there.
         chosen = [part.tolist() for part in parts[:-1] if len(part)] or [[actions[0]]]
-        return [
-            part[0] if len(part) == 1 else dict(zip(part, rng.dirichlet(np.ones(len(part))), strict=True))
-            for part in chosen
-        ]
+
+        def mixed(part: list[int]) -> Any:
+            return dict(zip(part, rng.dirichlet(np.ones(len(part))), strict=True))
+
+        return [part[0] if len(part) == 1 else mixed(part) for part in chosen]
 
     def menu(state: Any) -> list[Any]:
         return entries(_name_of(state, by), tuple(state.legal_actions()))
@@ -417,13 +411,9 @@ def settings(
     """
     support = st.sampled_from(SUPPORTS)
     prepared = st.sampled_from((*SUPPORTS, "menu", "sparse menu")) if menus else support
-    return st.builds(
-        setting,
-        game=games(**options) if game is None else game,
-        seed=SEEDS,
-        pre=st.tuples(prepared, prepared),
-        sigma=st.tuples(support, support),
-    )
+    drawn = games(**options) if game is None else game
+    pairs = {"pre": st.tuples(prepared, prepared), "sigma": st.tuples(support, support)}
+    return st.builds(setting, game=drawn, seed=SEEDS, **pairs)
 
 
 def penalties(*, infinite: bool = True) -> st.SearchStrategy[tuple[float, float]]:
@@ -446,10 +436,8 @@ def last(state: Any) -> dict[int, float]:
 
 def policy_pairs(seed: int, support: str = "full", by: str = "history", sigma: str | None = None) -> Any:
     """Return (sigma_pre, sigma), a random policy of each player's; `sigma` is the support of the latter."""
-    return tuple(
-        tuple(random_policy(4 * seed + k + i, kind, by) for i in (0, 1))
-        for k, kind in ((0, support), (2, sigma or support))
-    )
+    pre = tuple(random_policy(4 * seed + i, support, by) for i in (0, 1))
+    return pre, tuple(random_policy(4 * seed + 2 + i, sigma or support, by) for i in (0, 1))
 
 
 def expand(game: pyspiel.Game, sigma_pre: Any, sigma: Any, penalties: Any, **options: Any) -> HistoryTree:

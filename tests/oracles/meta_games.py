@@ -19,28 +19,10 @@ from scipy.optimize import linprog
 from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy
 from precomp_games.meta_game.rules import STOP
-from tests.oracles.books import (
-    Choices,
-    all_choices,
-    information_state,
-    key_of,
-    states,
-    utilities_of_choices,
-)
-from tests.oracles.games import (
-    SUPPORTS,
-    Level,
-    expand,
-    games,
-    level_game,
-    penalties,
-    policy_pairs,
-    random_efg,
-    random_menu,
-    random_policy,
-    random_tree,
-    settings,
-)
+from tests.oracles import games
+from tests.oracles.books import Choices, all_choices, information_state, key_of, states, utilities_of_choices
+from tests.oracles.games import SUPPORTS, Level, expand, random_policy
+from tests.oracles.preparation import named
 
 _MOST_PAIRS = 2000
 
@@ -64,13 +46,8 @@ def matrix_value(matrix: np.ndarray) -> float:
 
 PENALTIES = ((0.01, 0.03), (0.05, 0.05), (0.1, 0.02))
 # Player 0 sees neither chance's secret nor how many moves player 1 makes before its second turn.
-_UNEVEN = (
-    Level(-1, 3, (True, True)),
-    Level(0),
-    Level(1, late=True, hidden=(True, True)),
-    Level(0),
-    Level(1, late=True),
-)
+_UNSEEN = (True, True)
+_UNEVEN = Level(-1, 3, _UNSEEN), Level(0), Level(1, 2, _UNSEEN, late=True), Level(0), Level(1, late=True)
 
 
 def menu_tree(
@@ -79,16 +56,14 @@ def menu_tree(
     """Return the tree of a random game; one player in four has a policy for its menu, or both do."""
     support, by = SUPPORTS[seed % 3], "history" if kind == "tree" else "infoset"
     if kind == "tree":
-        game = random_tree(seed, depth=3 + seed % 2, actions=2 + (seed // 2) % 2)
+        game = games.random_tree(seed, depth=3 + seed % 2, actions=2 + (seed // 2) % 2)
     elif kind == "efg":
-        game = random_efg(seed, depth=3, actions=2 + seed % 2)
+        game = games.random_efg(seed, depth=3, actions=2 + seed % 2)
     else:
-        game = level_game(seed, _UNEVEN)
-    given, sigma = policy_pairs(seed, support, by)
-    pre = tuple(
-        given[i] if policies or (seed + 3 * i) % 4 == 0 else random_menu(4 * seed + i, 1 + (seed + i) % 3, by)
-        for i in (0, 1)
-    )
+        game = games.level_game(seed, _UNEVEN)
+    given, sigma = games.policy_pairs(seed, support, by)
+    menus = [games.random_menu(4 * seed + i, 1 + (seed + i) % 3, by) for i in (0, 1)]
+    pre = tuple(given[i] if policies or (seed + 3 * i) % 4 == 0 else menus[i] for i in (0, 1))
     return expand(game, pre, sigma, penalties or PENALTIES[seed % 3], truncate=truncate)
 
 
@@ -160,11 +135,7 @@ class MetaCase:
         tree, player = strategy.tree, strategy.player
         mixed = np.zeros(len(self.choices[player]))
         for probability, members in strategy.mixture():
-            choice = {}
-            for e in members.tolist():
-                state = tree.state(int(tree.infoset_history[tree.entry_infoset[e]]))
-                choice[information_state(self.game, state, player)] = tree.memorized_row(e)
-            mixed[self._numbers[player][key_of(choice)]] += probability
+            mixed[self._numbers[player][named(tree, player, members)]] += probability
         return mixed
 
     @functools.cached_property
@@ -173,12 +144,7 @@ class MetaCase:
 
 
 def enumerated(
-    game: pyspiel.Game,
-    pre: Any,
-    sigma: Any,
-    penalties: tuple[float, float],
-    weight: Any = None,
-    most: float = math.inf,
+    game: Any, pre: Any, sigma: Any, penalties: Any, weight: Any = None, most: float = math.inf
 ) -> MetaCase | None:
     """Return a meta-game with all pairs of choices, None where there are more than `most`.
 
@@ -207,8 +173,8 @@ def known_cases() -> st.SearchStrategy[MetaCase]:
         weight = weight_of(case[0], 12) if weighed else None
         return enumerated(*case, costs, weight, most=_MOST_PAIRS)
 
-    drawn = settings(games(actions=2) | games(depth=3), menus=True)
-    return st.builds(known, case=drawn, costs=penalties(), weighed=st.booleans()).filter(bool)
+    drawn = games.settings(games.games(actions=2) | games.games(depth=3), menus=True)
+    return st.builds(known, case=drawn, costs=games.penalties(), weighed=st.booleans()).filter(bool)
 
 
 def random_strategies(tree: HistoryTree, seed: int) -> tuple[MetaStrategy, MetaStrategy]:
