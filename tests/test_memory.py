@@ -12,14 +12,14 @@ from unittest import mock
 
 import pyspiel
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precomp_games import HistoryTree, MixturePolicy, RolloutValues, config
 from precomp_games._support import memory
 from precomp_games._support.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
 from tests.chess.test_engine import forked
-from tests.oracles.games import penalties, random_menu, random_policy, random_tree, settings, uniform
+from tests.oracles.games import penalties, random_menu, random_policy, random_tree, setting, settings, uniform
 from tests.properties import examples
 
 
@@ -132,9 +132,10 @@ def test_the_refusal_says_what_to_change():
 
 
 @examples(80)
-@given(settings(menus=True, depth=5), penalties(), st.booleans())
-def test_trees_are_the_same_in_blocks(setting, penalties, several):
-    game, pre, sigma = setting
+@given(case=settings(menus=True, depth=5), penalties=penalties(), several=st.booleans())
+@example(case=setting(random_tree(2, depth=6), 1), penalties=(0.01, 0.01), several=False)  # large levels
+def test_trees_are_the_same_in_blocks(case, penalties, several):
+    game, pre, sigma = case
     if several:
         sigma, penalties = (sigma[0], MixturePolicy(sigma)), (penalties[0], math.inf)
     found = []

@@ -49,23 +49,12 @@ def random_games(chance="none", turns=4, most=None, first=()):
       most: the most pairs of reduced pure strategies, and then there are four or more; None for any number.
       first: turns that come first.
     """
-    levels = st.builds(
-        Level,
-        st.integers(0, 1),
-        st.sampled_from((2, 3, 2, 1)),
-        st.tuples(st.booleans(), st.booleans()),
-        late=st.booleans(),
-        open=st.sampled_from((False, False, True)),
-    )
+    flag, opened = st.booleans(), st.sampled_from((False, False, True))
+    actions, hidden = st.sampled_from((2, 3, 2, 1)), st.tuples(flag, flag)
+    levels = st.builds(Level, st.integers(0, 1), actions, hidden, late=flag, open=opened)
     if chance != "none":
-        seen = (
-            st.sampled_from(((True, False), (False, True)))
-            if chance == "private"
-            else st.just((False, False))
-        )
-        levels |= st.builds(
-            Level, st.just(-1), st.integers(2, 3), seen, late=st.booleans(), open=st.just(False)
-        )
+        hidden = st.sampled_from(((True, False), (False, True)) if chance == "private" else ((False, False),))
+        levels |= st.builds(Level, st.just(-1), st.integers(2, 3), hidden, late=flag, open=st.just(False))
     drawn = st.lists(levels, min_size=3, max_size=turns) | st.lists(levels, min_size=turns, max_size=turns)
     drawn = drawn.filter(lambda turns: max(turns).mover >= 0)
     every = drawn.map(lambda turns: [*first, *turns])

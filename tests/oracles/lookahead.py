@@ -97,10 +97,11 @@ def maxsat(clauses):
     Clauses have literals: v + 1 for variable v, -(v + 1) for its negation.
     """
     variables = max(abs(literal) for clause in clauses for literal in clause)
-    return max(
-        sum(any(values[abs(literal) - 1] == (literal > 0) for literal in clause) for clause in clauses)
-        for values in itertools.product([False, True], repeat=variables)
-    )
+
+    def satisfied(values):
+        return sum(any(values[abs(literal) - 1] == (literal > 0) for literal in each) for each in clauses)
+
+    return max(map(satisfied, itertools.product([False, True], repeat=variables)))
 
 
 def _numbers(clauses):
@@ -175,11 +176,10 @@ class Oracle:
         for key, members in self._members.items():
             rows = self.values[key] = []
             for action in self.actions[key]:
-                plans = follower.plans_from(key, [action])
-                seen = [
-                    sum(reach * self._worth(state, plan, remembered, lookahead) for state, reach in members)
-                    for plan in plans
-                ]
+                seen = []
+                for plan in follower.plans_from(key, [action]):
+                    worth = (r * self._worth(state, plan, remembered, lookahead) for state, r in members)
+                    seen.append(sum(worth))
                 rows.append(np.unique(np.round(seen, 13), axis=0))
 
     def _takes(self, state, action):
@@ -221,18 +221,16 @@ class Oracle:
                 first = table[chosen[0]][plans[0]]
                 rows = [(table[a][plan] - first, "=") for a, plan in zip(chosen, plans, strict=True)][1:]
                 for a in range(count):
-                    strict = a not in chosen and (
-                        tie_breaking == "adversarial" or (tie_breaking == "static" and a < chosen[0])
-                    )
-                    rows += [(first - other, ">" if strict else ">=") for other in table[a]]
+                    wins = tie_breaking == "adversarial" or (tie_breaking == "static" and a < chosen[0])
+                    kind = ">" if wins and a not in chosen else ">="
+                    rows += [(first - other, kind) for other in table[a]]
                 yield [self.actions[key][a] for a in chosen], rows
 
     def replies(self, optimal):
         """Return the leader's payoff by each reply of pure optimal actions: float[replies, p]."""
-        fits = [
-            all(plan.get(key, actions[0]) in actions for key, actions in optimal.items())
-            for plan in self.plans
-        ]
+        fits = []
+        for plan in self.plans:
+            fits.append(all(key not in plan or plan[key] in actions for key, actions in optimal.items()))
         return np.unique(self.payoff[:, fits].T, axis=0)
 
 
@@ -249,9 +247,8 @@ def best_of_types(types, weights):
         nonlocal mean, worst
         if depth == len(at):
             replies = [oracle.replies(each) for (oracle, _), each in zip(types, optimal, strict=True)]
-            assert all(
-                rule == "adversarial" or len(own) == 1 for (_, rule), own in zip(types, replies, strict=True)
-            )
+            rules = zip(types, replies, strict=True)
+            assert all(rule == "adversarial" or len(own) == 1 for (_, rule), own in rules)
             mean = max(mean, _worth_of(rows, replies, weights))
             worst = max(worst, _worth_of(rows, replies, None)) if len(types) > 1 else mean
             return

@@ -18,16 +18,7 @@ from open_spiel.python.algorithms import expected_game_score
 from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precomputation
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.oracles import books
-from tests.oracles.games import (
-    SEEDS,
-    SUPPORTS,
-    expand,
-    games,
-    named_by,
-    policy_pairs,
-    random_menu,
-    sides,
-)
+from tests.oracles.games import SEEDS, SUPPORTS, expand, games, named_by, policy_pairs, random_menu, sides
 
 TINY = 1e-9  # a penalty that cuts nothing
 NEAR = 1e-9
@@ -101,13 +92,10 @@ class Preparation:
         """Return the sets with the same entry at all states of a position, which costs one penalty."""
         at = books.positions(self.game, self.player)
 
-        def rows(chosen):
-            return {(at[name], tuple(row.items())) for name, row in chosen.items()}
+        def cost(chosen):
+            return len({(at[name], tuple(row.items())) for name, row in chosen.items()})
 
-        return self.sets(
-            lambda chosen: len(rows(chosen)),
-            lambda chosen: len(rows(chosen)) == len({at[name] for name in chosen}),
-        )
+        return self.sets(cost, lambda chosen: cost(chosen) == len({at[name] for name in chosen}))
 
     def against(self, policy):
         """Return the same player's preparation against another policy of the opponent's."""
@@ -120,12 +108,8 @@ class Preparation:
 
     def evaluated(self, penalty=TINY, **options):
         """Return a tree on which stopping is worth what an arbitrary function says."""
-        options = {
-            "truncate": "none",
-            "leaf_value": evaluation(self.seed),
-            "stop_value": "evaluate",
-        } | options
-        return self.tree(penalty, **options)
+        usual = {"truncate": "none", "leaf_value": evaluation(self.seed), "stop_value": "evaluate"}
+        return self.tree(penalty, **usual | options)
 
     def worth(self, tree, members):
         """Return a memorization set's utility."""

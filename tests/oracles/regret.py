@@ -44,12 +44,10 @@ class PlainRegrets:
         mover, infoset, odds, children = node
         row = self.strategy[infoset] if odds is None else odds
         mine = mover == player
-        below = np.array(
-            [
-                self._values(c, player, own * p if mine else own, others if mine else others * p, gain, reach)
-                for c, p in zip(children, row, strict=True)
-            ]
-        )
+        below = np.zeros(len(children))
+        for k, (child, p) in enumerate(zip(children, row, strict=True)):
+            reaches = (own * p, others) if mine else (own, others * p)
+            below[k] = self._values(child, player, *reaches, gain, reach)
         if mine:
             gain[infoset] = gain[infoset] + others * (below - row @ below)
             reach[infoset] = own

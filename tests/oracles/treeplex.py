@@ -69,11 +69,8 @@ def count_profiles(game):
 def visited(state, plans):
     """[(probability, state)] of what two plans come to from a state, chance's nodes left out."""
     if state.is_chance_node():
-        return [
-            (p * q, below)
-            for action, p in state.chance_outcomes()
-            for q, below in visited(state.child(action), plans)
-        ]
+        drawn = ((p, visited(state.child(action), plans)) for action, p in state.chance_outcomes())
+        return [(p * q, below) for p, found in drawn for q, below in found]
     if state.is_terminal():
         return [(1.0, state)]
     action = plans[state.current_player()][key_of(state)]
