@@ -20,8 +20,7 @@ from precomp_games.algorithms.programs import (
 def hand_made(capacity=4.0):
     """Maximize 3 a + 2 b with a + b <= capacity, a + 3 b <= 6 and b >= 1/2."""
     builder = ProgramBuilder()
-    a = builder.columns(1, high=math.inf, cost=3.0)
-    b = builder.columns(1, high=math.inf, cost=2.0)
+    a, b = (builder.columns(1, high=math.inf, cost=cost) for cost in (3.0, 2.0))
     builder.row([(a, 1.0), (b, 0.5), (b, 0.5)], high=capacity)  # columns may repeat
     builder.row([(a, 1.0), (b, 3.0)], high=6.0)
     builder.row([(b, 1.0)], low=0.5)
@@ -44,6 +43,9 @@ def test_an_optimum_and_its_duals(options):
     assert found.duals == pytest.approx([3.0, 0.0, -1.0], abs=1e-6)
     more = hand_made(4.5).built().solve(**options)
     assert more.objective - found.objective == pytest.approx(0.5 * found.duals[0])
+    free = ProgramBuilder()
+    free.columns(2, cost=1.0)
+    assert free.built().solve(**options).x == pytest.approx([1.0, 1.0])  # without rows
 
 
 def test_integers():
@@ -142,13 +144,6 @@ def test_where_interior_points_fail_another_method_goes_on(status, crossover, so
     found = hand_made().built().solve(vertex=False, crossover=crossover)
     assert found.objective == pytest.approx(11.5)
     assert [solver for solver, _ in runs[-2:]] == ["ipx", "simplex"]
-
-
-def test_a_program_without_rows():
-    builder = ProgramBuilder()
-    builder.columns(2, cost=1.0)
-    found = builder.built().solve()
-    assert found.x == pytest.approx([1.0, 1.0]) and found.objective == pytest.approx(2.0)
 
 
 def test_a_basis_to_begin_with():

@@ -172,70 +172,48 @@ def test_a_loaded_tree_needs_sigma_only_off_the_book(tmp_path):
 # -- trees that are cut --------------------------------------------------------------------------------
 
 
-@examples(120)
-@given(preparations("perfect", depth=5, fewest=0), st.sampled_from((0.02, 0.05, 0.2)), st.booleans())
-def test_trees_that_are_cut_by_evaluations_lose_nothing(setting, penalty, weighted):
-    """Branch and bound: what `truncate="values"` leaves out is not worth memorizing, whatever it costs."""
-
-    def weight(state):
-        return (0.0, 0.0, 0.4, 1.0, 2.5)[sum(state.history()) % 5]
-
-    options = {"weight": weight} if weighted else {}
-    trees = [setting.evaluated(penalty, truncate=way, **options) for way in ("none", "reach", "values")]
-    values = [best_precomputation(tree, setting.player).value for tree in trees]
-    assert values == pytest.approx([values[0]] * 3, abs=1e-12)
-    for tree in trees:
-        tree.check()
-    assert trees[2].num_histories <= trees[1].num_histories <= trees[0].num_histories
-
-
-def _most(state, player, menu, rival, evaluate, budget):
-    """float[budget + 1]: the most utility of at most so many entries, by recursion over states."""
-
-    def joined(edges):
-        total = np.zeros(budget + 1)
-        for action, p in edges.items():
-            below = p * _most(state.child(action), player, menu, rival, evaluate, budget)
-            total = np.array([(total[: k + 1] + below[k::-1]).max() for k in range(budget + 1)])
-        return total
-
-    if state.is_terminal():
-        return np.full(budget + 1, state.returns()[player])
-    if state.is_chance_node():
-        return joined(dict(state.chance_outcomes()))
-    if state.current_player() != player:
-        return joined(rival(state))
-    white = evaluate(state)
-    found = np.full(budget + 1, white if player == 0 else 1.0 - white)
-    for entry in books.entries(menu, state) if budget else []:
-        found[1:] = np.maximum(found[1:], joined(entry)[:-1])
-    return found
-
-
 @examples(240)
 @given(
     preparations("perfect", depth=5, fewest=0),
-    st.sampled_from((0.03, 0.2, 0.5)),
-    st.sampled_from(("values", "reach")),
-    st.sampled_from(("evaluate", "backup")),
+    st.sampled_from((0.02, 0.05, 0.2, 0.5)),
+    st.sampled_from(("exact", "evaluate", "backup")),
     st.booleans(),
 )
-def test_the_truncation_loss_bounds_the_whole_game(setting, penalty, truncate, stop_value, exact):
+def test_cut_trees_lose_nothing_at_their_penalty_and_say_what_a_budget_may_lose(
+    setting, penalty, how, weighted
+):
     """best with a budget on the tree <= of the whole game <= on the tree + truncation_loss.
 
-    The best set at the tree's penalty or a larger one is also that of the whole game.
+    The best set at the tree's penalty or a larger one is also that of the whole game, whatever it costs.
     """
-    player, root = setting.player, setting.game.new_initial_state()
-    evaluate = setting.play if exact or stop_value == "backup" else evaluation(setting.seed)
-    most = _most(root, player, setting.pre[player], setting.sigma[1 - player], evaluate, 6)
-    tree = setting.tree(penalty, leaf_value=evaluate, stop_value=stop_value, truncate=truncate)
-    tree.check()
-    frontier = memory_frontier(tree, player)
-    for budget in range(7):
-        best = best_precomputation(tree, player, budget=budget)
-        assert best.utility <= most[budget] + NEAR <= best.utility + best.truncation_loss + 2.0 * NEAR
-        if budget in frontier.sizes and budget <= frontier.exact_size:
-            assert best.utility == pytest.approx(most[budget], abs=NEAR)
+
+    def weight(state):
+        return (0.0, 0.0, 0.4, 1.0, 2.5)[sum(state.history()) % 5] if weighted else 1.0
+
+    player, evaluate = setting.player, evaluation(setting.seed) if how == "evaluate" else setting.play
+    options = {
+        "leaf_value": evaluate,
+        "stop_value": "backup" if how == "backup" else "evaluate",
+        "weight": weight,
+    }
+    whole, reach, values = (
+        setting.tree(penalty, truncate=way, **options) for way in ("none", "reach", "values")
+    )
+    assert values.num_histories <= reach.num_histories <= whole.num_histories
+    for tree in (reach, values):
+        tree.check()
+        value = best_precomputation(whole, player).value
+        assert best_precomputation(tree, player).value == pytest.approx(value, abs=1e-12)
+        if weighted:
+            continue  # sizes are not counted
+        frontier = memory_frontier(tree, player)
+        for budget in range(7):
+            most, best = (best_precomputation(each, player, budget=budget) for each in (whole, tree))
+            if how != "evaluate" and setting.choices:
+                assert most.utility == pytest.approx(setting.sets().within(budget), abs=NEAR)
+            assert best.utility <= most.utility + NEAR <= best.utility + best.truncation_loss + 2.0 * NEAR
+            if budget in frontier.sizes and budget <= frontier.exact_size:
+                assert best.utility == pytest.approx(most.utility, abs=NEAR)
 
 
 def test_an_entry_that_cannot_pay_is_counted(tmp_path):
