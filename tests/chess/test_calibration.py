@@ -11,7 +11,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games.chess import EngineEvaluation, PreparationSettings, SearchLimit
+from precomp_games.chess import PreparationSettings, SearchLimit
 from precomp_games.chess.engines.searches import Line
 from precomp_games.chess.game import RULES_OF_CHESS
 from precomp_games.chess.model.calibration import (
@@ -74,8 +74,7 @@ def test_games_that_a_value_is_worth_make_the_best_estimate_where_games_are_draw
     # Three of a position's games predict the score of all of them.
     fit = fit_calibration(simulated(TRUE, 4000, games=6, draws=0.7), SETTINGS, "Stockfish 15.1")
     assert fit.prior_games < 3.0  # draws vary less than wins and losses: games inform more than they would
-    rng = np.random.default_rng(2)
-    errors = np.zeros(3)
+    rng, errors = np.random.default_rng(2), np.zeros(3)
     for each in simulated(TRUE, 6000, games=60, draws=0.7, seed=1):
         few = rng.multivariate_hypergeometric([each.wins, each.draws, each.losses], 3) @ [1.0, 0.5, 0.0]
         priors = fit.prior_games * np.array([0.5, 1.0, 2.0])
@@ -171,9 +170,9 @@ def test_files_come_back_as_they_were_and_those_that_are_none_are_refused(tmp_pa
             pytest.fail(f"taken: {text[:200]}")
 
 
-def test_games_are_counted_for_the_side_to_move():
+def test_games_are_counted_for_the_side_to_move_and_depend_on_their_seed_alone():
     engine = HashEngine()
-    policies = preparation_policies(PreparationSettings(menu=3), engine)
+    value = preparation_policies(PreparationSettings(menu=3), engine).leaf_value
     mate_in_one = "6k1/5ppp/8/8/8/8/8/K3R3 w - - 0 1"
     game = pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "fen": mate_in_one, "max_plies": 2})
     start = game.new_initial_state()
@@ -182,24 +181,18 @@ def test_games_are_counted_for_the_side_to_move():
         won = [a for a in state.legal_actions() if "#" in state.action_to_string(a)]
         return {(won or state.legal_actions())[0]: 1.0}
 
-    (sample,) = played_samples([start], mates, policies.leaf_value, 20.0, 5, setting="mate")
+    (sample,) = played_samples([start], mates, value, 20.0, 5, setting="mate")
     assert (sample.wins, sample.draws, sample.losses, sample.material) == (5, 0, 0, 2)
-    assert sample.line == engine.result(start.epd, policies.leaf_value.limit, 3).lines[0]
+    assert sample.line == engine.result(start.epd, value.limit, 3).lines[0]
     assert (sample.opponent_temperature_cp, sample.setting, sample.score) == (20.0, "mate", 5.0)
     # Black to move can only wait: it is mated, or the game is too long.
     black = start.child(next(a for a in start.legal_actions() if start.action_to_string(a) == "Kb1"))
-    (sample,) = played_samples([black], mates, policies.leaf_value, 20.0, 5)
+    (sample,) = played_samples([black], mates, value, 20.0, 5)
     assert (sample.wins, sample.draws, sample.losses, sample.material) == (0, 5, 0, -2)
-
-
-def test_games_depend_on_their_seed_alone():
-    engine = HashEngine()
-    policies = preparation_policies(PreparationSettings(), engine)
-    assert isinstance(policies.leaf_value, EngineEvaluation)
-    game = pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "max_plies": 60})
-    first = game.new_initial_state()
+    first = pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "max_plies": 60}).new_initial_state()
     states = [first, first.child(first.legal_actions()[0])]
-    both = played_samples(states, uniform, policies.leaf_value, 10.0, 4, seed=1)
-    assert both == played_samples(states, uniform, policies.leaf_value, 10.0, 4, seed=1)
-    assert both[:1] == played_samples(states[:1], uniform, policies.leaf_value, 10.0, 4, seed=1)
+    both, again, one = (
+        played_samples(some, uniform, value, 10.0, 4, seed=1) for some in (states, states, [first])
+    )
+    assert both == again and both[:1] == one
     assert [each.games for each in both] == [4, 4]

@@ -73,10 +73,10 @@ def expected(epd: str, multipv: int, limit: SearchLimit = LIMIT) -> SearchResult
     return SearchResult(lines, depth, limit.nodes or 10 * depth)
 
 
-def answered(epd: str, multipv: int, limit: SearchLimit = LIMIT) -> SearchResult:
+def answered(epd: str, multipv: int, limit: SearchLimit = LIMIT, samples: int = 1) -> SearchResult:
     """Return the same with the move that the engine plays."""
     found = expected(epd, multipv, limit)
-    return dataclasses.replace(found, played=((found.lines[0].move, 1),))
+    return dataclasses.replace(found, played=((found.lines[0].move, samples),))
 
 
 def pids(pool: EnginePool) -> list[int]:

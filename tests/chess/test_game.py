@@ -1,5 +1,6 @@
 """Chess as an OpenSpiel game: python-chess is the judge of what is legal and what ends it."""
 
+import itertools
 import pickle
 import random
 
@@ -28,6 +29,7 @@ CASTLING = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"
 EN_PASSANT = "rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 0 3"
 BLACK_TO_MOVE = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1"
 CHECKS = "r2q1rk1/pP1p2pp/Q4n2/bbp1p3/Np6/1B3NBn/pPPP1PPP/R3K2R b KQ - 0 1"
+SHUFFLED = "7k/7p/8/8/8/8/P7/KR6 w - - 0 1"
 FENS = ["", KIWIPETE, ROOK_ENDING, PROMOTIONS, CASTLING, EN_PASSANT, BLACK_TO_MOVE, CHECKS]
 
 
@@ -50,24 +52,22 @@ def ruled(board: chess.Board, threefold: bool = False, fifty_moves: bool = False
 
 
 def test_what_it_says_about_itself() -> None:
+    """Beside what tests of all games ask."""
     game = pyspiel.load_game("python_chess(max_plies=12)")
-    kind = game.get_type()
     assert isinstance(game, ChessGame)
-    assert kind.utility == pyspiel.GameType.Utility.CONSTANT_SUM
-    assert kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
-    assert (game.min_utility(), game.max_utility(), game.utility_sum()) == (0.0, 1.0, 1.0)
+    assert (game.get_type().utility, game.utility_sum()) == (pyspiel.GameType.Utility.CONSTANT_SUM, 1.0)
+    assert game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
     assert game.num_distinct_actions() == NUM_DISTINCT_ACTIONS == 24576
-    assert (game.num_players(), game.max_game_length()) == (2, 12)
     assert game.get_parameters() == {"fen": "", "max_plies": 12, "threefold": False, "fifty_moves": False}
-    assert ChessGame().max_game_length() == 100
+    assert (game.max_game_length(), ChessGame().max_game_length()) == (12, 100)
     game.start_board.push_san("e4")
     assert game.start_board == chess.Board()
-
-
-def test_spaces_of_a_fen_are_made_single() -> None:
-    spaced = ChessGame({"fen": f"  {KIWIPETE.replace(' ', '   ')}\n"})
+    spaced = ChessGame({"fen": f"  {KIWIPETE.replace(' ', '   ')}\n"})  # spaces of a FEN are made single
     assert str(spaced) == str(ChessGame({"fen": KIWIPETE}))
     assert spaced.start_board == chess.Board(KIWIPETE)
+    state = play(ChessGame(), "e2e4", "c7c5")
+    assert state.observation_string(0) == state.board.fen()
+    assert state.information_state_string(1) == "e2e4 c7c5"
 
 
 # Moves and actions.
@@ -75,13 +75,8 @@ def test_spaces_of_a_fen_are_made_single() -> None:
 
 def test_every_move_has_an_action_and_no_other_number_is_one() -> None:
     promotions = (None, chess.KNIGHT, chess.BISHOP, chess.ROOK, chess.QUEEN)
-    moves = [
-        chess.Move(from_square, to_square, promotion)
-        for from_square in chess.SQUARES
-        for to_square in chess.SQUARES
-        for promotion in promotions
-        if from_square != to_square
-    ]
+    ways = itertools.product(chess.SQUARES, chess.SQUARES, promotions)
+    moves = [chess.Move(*way) for way in ways if way[0] != way[1]]
     actions = {action_of(move): move for move in moves}
     assert len(actions) == len(moves)
     for action in range(-1, NUM_DISTINCT_ACTIONS + 1):
@@ -179,11 +174,8 @@ FOOLS_MATE = ("f2f3", "e7e5", "g2g4", "d8h4")
         # Mate on the very last half-move is a mate, not a draw.
         ({"max_plies": 4}, FOOLS_MATE, [0.0, 1.0]),
         ({"max_plies": 1}, FOOLS_MATE[:1], [0.5, 0.5]),
-        ({"fen": "7k/8/5KQ1/8/8/8/8/8 w - - 0 1"}, ("g6g7",), [1.0, 0.0]),
-        # Stalemate.
+        # Stalemate, and two bare kings.
         ({"fen": "7k/8/4K1Q1/8/8/8/8/8 w - - 0 1"}, ("e6f7",), [0.5, 0.5]),
-        # Two bare kings.
-        ({"fen": "8/8/8/8/8/4k3/4p3/4K3 w - - 0 1"}, (), [0.5, 0.5]),
         ({"fen": "4k3/8/8/8/8/8/3p4/4K3 w - - 0 1"}, ("e1d2",), [0.5, 0.5]),
         ({"fen": "6k1/8/8/8/8/8/8/K6R w - - 99 90", "fifty_moves": True}, ("h1h2",), [0.5, 0.5]),
         # Over before it began.
@@ -200,30 +192,16 @@ def test_how_games_end(params: dict[str, object], moves: tuple[str, ...], return
         state.apply_action(action_of(chess.Move.from_uci("a2a3")))
 
 
-@pytest.mark.parametrize(
-    ("fen", "moves"),
-    [
+def test_copies_keep_what_their_fen_does_not_show() -> None:
+    for fen, moves in (
         # An en passant square whose capture is illegal, since the pawn is pinned, counts for Polyglot keys.
         ("8/8/8/8/k2Pp2Q/8/8/3K4 b - d3 0 1", ()),
-        ("7k/7p/8/8/8/8/P7/KR6 w - - 0 1", ("b1b2", "h8g8", "b2b1")),
-    ],
-)
-def test_copies_keep_what_their_fen_does_not_show(fen: str, moves: tuple[str, ...]) -> None:
-    state = play(ChessGame({"fen": fen, "threefold": True}), *moves)
-    again = pickle.loads(pickle.dumps(state))
-    assert again.board.fen(en_passant="fen") == state.board.fen(en_passant="fen")
-    assert position_key(again) == position_key(state)
-
-
-def test_observers() -> None:
-    state = play(ChessGame(), "e2e4", "c7c5")
-    assert state.observation_string(0) == state.observation_string(1) == state.board.fen()
-    assert state.information_state_string(1) == "e2e4 c7c5"
-    assert ChessGame().new_initial_state().information_state_string(0) == ""
-    one = pyspiel.PrivateInfoType.SINGLE_PLAYER
-    private = pyspiel.IIGObservationType(public_info=False, perfect_recall=False, private_info=one)
-    observer = state.get_game().make_py_observer(private)
-    assert observer.string_from(state, 0) == ""
+        (SHUFFLED, ("b1b2", "h8g8", "b2b1")),
+    ):
+        state = play(ChessGame({"fen": fen, "threefold": True}), *moves)
+        again = pickle.loads(pickle.dumps(state))
+        assert again.board.fen(en_passant="fen") == state.board.fen(en_passant="fen")
+        assert position_key(again) == position_key(state)
 
 
 # Position keys.
@@ -231,7 +209,7 @@ def test_observers() -> None:
 
 @pytest.mark.parametrize("threefold", [False, True])
 def test_equal_keys_at_the_same_ply_are_the_same_subgame(threefold: bool) -> None:
-    params = {"fen": "7k/7p/8/8/8/8/P7/KR6 w - - 0 1", "max_plies": 5, "threefold": threefold}
+    params = {"fen": SHUFFLED, "max_plies": 5, "threefold": threefold}
     level = [ChessGame(params).new_initial_state()]
     shared = 0
     for _ in range(3):
@@ -255,7 +233,7 @@ def test_keys_hold_what_repetition_depends_on() -> None:
     # The same position after the same number of half-moves, but what may come again differs.
     ways = [("b1b2", "h8g8", "b2b1", "g8h8"), ("b1c1", "h8g8", "c1b1", "g8h8")]
     for threefold in (False, True):
-        game = ChessGame({"fen": "7k/7p/8/8/8/8/P7/KR6 w - - 0 1", "threefold": threefold})
+        game = ChessGame({"fen": SHUFFLED, "threefold": threefold})
         one, two = (play(game, *moves) for moves in ways)
         assert one.board.epd() == two.board.epd()
         assert (position_key(one) == position_key(two)) == (not threefold)
@@ -264,13 +242,10 @@ def test_keys_hold_what_repetition_depends_on() -> None:
         assert position_key(one) == position_key(two)
 
 
-@pytest.mark.parametrize(
-    "position", ["8/8/8/8/8/8/8/8 w -", "4k3/8/8/8/8/8/4R3/4K3 w -", "4k3/8/8/8/8/8/8/4K3 w KQ"]
-)
-def test_positions_that_are_none(position: str) -> None:
-    problem = "NO_WHITE_KING" if position.startswith("8") else ""
-    for make in (ChessGame, lambda params: pyspiel.load_game("python_chess", params)):
-        with pytest.raises(
-            ValueError, match=rf"ChessGame\(\): expected fen to be a valid position, .*{problem}"
-        ):
-            make({"fen": f"{position} - 0 1"})
+def test_positions_that_are_none() -> None:
+    for position in ("8/8/8/8/8/8/8/8 w -", "4k3/8/8/8/8/8/4R3/4K3 w -", "4k3/8/8/8/8/8/8/4K3 w KQ"):
+        problem = "NO_WHITE_KING" if position.startswith("8") else ""
+        expected = rf"ChessGame\(\): expected fen to be a valid position, .*{problem}"
+        for make in (ChessGame, lambda params: pyspiel.load_game("python_chess", params)):
+            with pytest.raises(ValueError, match=expected):
+                make({"fen": f"{position} - 0 1"})

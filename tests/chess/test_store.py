@@ -21,7 +21,7 @@ from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
 from precomp_games.chess.engines.store import EvaluationStore, StoreError, _create_tables
 from precomp_games.chess.engines.stored_engine import StoredEngine
-from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, STALEMATE, answered, expected, forked
+from tests.chess.test_engine import DEPTH, EPDS, FAKE, LIMIT, ONE_MOVE, STALEMATE, answered, expected, forked
 from tests.properties import examples
 
 RESULT = SearchResult((Line("e2e4", 31, None), Line("d2d4", -28, None)), 7, 1003)
@@ -354,23 +354,34 @@ def pool():
         yield made
 
 
-def test_each_position_is_searched_once(store, pool):
-    counts = []
-    engine = StoredEngine(store, pool, on_search=counts.append)
-    asked = [*EPDS[:5], EPDS[0], EPDS[3]]
-    later = [*EPDS[3:7], ONE_MOVE]
-    for epds, searches, hits in ((asked, 5, 0), (asked, 5, 5), (later, 8, 7), ([], 8, 7)):
-        assert engine.search(iter(epds), LIMIT, 2) == [expected(epd, 2) for epd in epds]
-        assert (engine.searches, engine.hits) == (searches, hits)
-    engine.search(EPDS[:2], LIMIT, 1)  # another MultiPV and another limit are other searches
-    engine.search(EPDS[:2], SearchLimit(nodes=2000), 2)
-    assert counts == list(range(1, 13)) and engine.searches == len(store) == 12
-    second = StoredEngine(store, pool, engine_id=pool.engine_id)
-    assert second.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
-    assert (second.searches, second.hits) == (0, 5)
+POSITIONS = st.lists(st.sampled_from([*EPDS[:4], ONE_MOVE]), max_size=6)
+HOW = st.sampled_from([(LIMIT, 1, 0), (LIMIT, 2, 0), (DEPTH, 2, 0), (LIMIT, 1, 3), (LIMIT, 2, 1)])
 
 
-def test_what_is_played_is_searched_once(tmp_path):
+@examples(40)
+@given(st.lists(st.lists(st.tuples(POSITIONS, HOW), max_size=5), max_size=3), st.integers(1, 6))
+def test_each_position_is_searched_once(pool, runs, remembered):
+    """In several runs on a store, each of which may remember few of them."""
+    known = set()
+    with EvaluationStore(":memory:") as store, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search_module, "REMEMBERED", remembered)
+        for calls in runs:
+            hits, counts = 0, []
+            engine = StoredEngine(store, pool, engine_id=pool.engine_id, on_search=counts.append)
+            for epds, (limit, multipv, samples) in calls:
+                wanted = [answered(epd, multipv, limit, samples) for epd in epds]
+                wanted = wanted if samples else [dataclasses.replace(each, played=()) for each in wanted]
+                keys = {(epd, limit, multipv, samples) for epd in epds}
+                hits, searches = hits + len(keys & known), len(counts) + len(keys - known)
+                assert engine.search(iter(epds), limit, multipv, samples) == wanted
+                assert (engine.hits, engine.searches) == (hits, searches)
+                assert counts == list(range(1, searches + 1))
+                known |= keys | {(*key[:3], 0) for key in keys}
+            asked = {(epd, *how) for epds, how in calls for epd in epds}
+            assert len(engine._memory) == min(remembered, len(asked))
+
+
+def test_what_is_drawn_is_drawn_once(tmp_path):
     """Draws differ from search to search; stored, they are the same for everyone."""
     epds, path = EPDS[:5], tmp_path / "s.db"
     with (
@@ -378,14 +389,9 @@ def test_what_is_played_is_searched_once(tmp_path):
         EnginePool(FAKE, workers=2, options={"Skill Level": 5}) as pool,
     ):
         engine, again = StoredEngine(store, pool), StoredEngine(store, pool)
-        lines = engine.search(epds, LIMIT, 1)
         drawn = engine.search(epds, LIMIT, 1, samples=20)
-        assert (engine.searches, engine.hits, len(store)) == (10, 0, 5)
-        for each in (engine, again):
-            assert each.search(epds, LIMIT, 1, 20) == drawn
-        assert engine.search(epds, LIMIT, 1) == lines == [expected(epd, 1) for epd in epds]
+        assert engine.search(epds, LIMIT, 1, 20) == again.search(epds, LIMIT, 1, 20) == drawn
         assert {result.samples for result in again.search(epds, LIMIT, 1, 7)} == {7}
-        assert (engine.searches, again.searches) == (10, 5)
     with EvaluationStore(path, read_only=True) as store:
         engine = StoredEngine(store, engine_id="Fake 1.0 [Skill Level=5]")
         assert engine.search(epds, LIMIT, 1, 20) == drawn
@@ -404,14 +410,6 @@ def test_draws_of_another_run_stay(store, pool):
 
     with config(progress=functools.partial(Meanwhile, disable=True)):
         assert StoredEngine(store, pool).search(EPDS[:1], LIMIT, 1, 20) == [theirs]
-
-
-def test_memory_is_bounded(store, pool, monkeypatch):
-    monkeypatch.setattr(search_module, "REMEMBERED", 4)
-    engine = StoredEngine(store, pool)
-    for _ in range(2):
-        assert engine.search(EPDS, LIMIT, 2) == ALL
-    assert (len(engine._memory), engine.searches, engine.hits) == (4, len(EPDS), len(EPDS))
 
 
 def test_a_search_that_fails_or_is_not_stored_keeps_the_others(store, pool):
