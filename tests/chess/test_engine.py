@@ -28,14 +28,7 @@ import pytest
 
 from precomp_games.chess.engines import pool as pool_module
 from precomp_games.chess.engines import uci as uci_module
-from precomp_games.chess.engines.pool import (
-    Demand,
-    EngineError,
-    EngineNotFoundError,
-    EnginePool,
-    engine_troubles,
-    find_engine,
-)
+from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
 from precomp_games.chess.engines.uci import BadOutput, EngineProcess, EngineThread, SearchReport
 from precomp_games.commands import main
@@ -606,8 +599,8 @@ def test_a_result_that_comes_as_a_wait_for_it_ends_is_delivered(pool):
 
 # What an engine cannot do.
 
-BY_NODES = Demand(SearchLimit(nodes=300), 2, "--analyst_movetime_ms=50", "--top_k=1 --menu=1")
-BY_BOTH = [BY_NODES, Demand(SearchLimit(depth=3), 1, "another depth", "")]
+BY_NODES = pool_module.Demand(SearchLimit(nodes=300), 2, "--analyst_movetime_ms=50", "--top_k=1 --menu=1")
+BY_BOTH = [BY_NODES, pool_module.Demand(SearchLimit(depth=3), 1, "another depth", "")]
 ANSWERS = [dataclasses.replace(each, lines=0) for each in BY_BOTH]
 NO_OPTION = "has no option 'Contempt': leave out --engine_option=Contempt=9 (it has Hash, "
 NO_MULTIPV = "has no MultiPV, and 2 lines are asked for: --top_k=1 --menu=1"
@@ -638,7 +631,7 @@ def test_what_an_engine_cannot_do_is_an_error_at_once(words, options, demands, m
     monkeypatch.setattr(uci_module, "COUNT_SECONDS", 0.1)
     if words == "--fault=hang":
         monkeypatch.setattr(pool_module, "_PATIENCE", 0.5)
-    found = engine_troubles([*FAKE, *words.split()], options, "engine_option", demands)
+    found = pool_module.engine_troubles([*FAKE, *words.split()], options, "engine_option", demands)
     assert len(found) == len(message) and all(map(str.startswith, found, message))
     assert message != [NO_SCORES] or "--opponent_plays=bestmove" in found[0]
 

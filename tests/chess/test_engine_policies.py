@@ -13,24 +13,8 @@ import pyspiel
 import pytest
 from hypothesis import example, given
 
+from precomp_games import chess as prep
 from precomp_games import make_policy
-from precomp_games.chess import (
-    ChessGame,
-    EngineError,
-    EngineEvaluation,
-    EnginePolicy,
-    EnginePool,
-    EvaluationStore,
-    PreparationSettings,
-    SearchLimit,
-    StoredEngine,
-    action_of,
-    board_key,
-    find_engine,
-    move_of,
-    opponent_policy,
-    preparation_tree,
-)
 from precomp_games.chess.engines import uci as uci_module
 from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line, check_position, game_text
 from precomp_games.chess.game import RULES_OF_CHESS
@@ -45,7 +29,7 @@ from tests.oracles.engines import AnsweringEngine, HashEngine
 from tests.oracles.games import SEEDS
 from tests.properties import examples
 
-GAME, LIMIT = ChessGame(), SearchLimit(nodes=1000)
+GAME, LIMIT = prep.ChessGame(), prep.SearchLimit(nodes=1000)
 START, SHUFFLING = chess.STARTING_FEN, "4k2r/8/8/8/8/8/8/R3K3 w - - 0 1"
 FAKE = [*test_engine.FAKE, "--remembers"]
 
@@ -110,7 +94,9 @@ def test_who_remembers_the_game_repeats_nothing_while_ahead(seed):
     """By python-chess's own board, over games in which rooks and kings go back and forth."""
     game = pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "fen": SHUFFLING})
     engine, rng = HashEngine(200.0 + seed % 50), random.Random(seed)
-    plain, policy = (EnginePolicy(game, engine, LIMIT, 30.0, 3, repeats=which) for which in (True, False))
+    plain, policy = (
+        prep.EnginePolicy(game, engine, LIMIT, 30.0, 3, repeats=which) for which in (True, False)
+    )
     state, board, left_out = game.new_initial_state(), chess.Board(SHUFFLING), 0
     while not state.is_terminal() and len(board.move_stack) < 30:
         lines, allowed = engine.result(state.epd, LIMIT, 3).lines, set()
@@ -123,30 +109,30 @@ def test_who_remembers_the_game_repeats_nothing_while_ahead(seed):
         if lines[0].cp <= 0 or not allowed:
             assert row == others
         else:
-            assert {move_of(action).uci() for action in row} == allowed
+            assert {prep.move_of(action).uci() for action in row} == allowed
             left_out += len(others) - len(row)
-        back = [action for action in state.legal_actions() if state.repeats(move_of(action))]
+        back = [action for action in state.legal_actions() if state.repeats(prep.move_of(action))]
         action = rng.choice(back or list(row))
         state.apply_action(action)
-        board.push(move_of(action))
+        board.push(prep.move_of(action))
     assert left_out > 0 or seed != 1
 
 
 def test_where_no_rule_counts_nothing_is_remembered():
     state = pyspiel.load_game("python_chess", {"fen": SHUFFLING}).new_initial_state()
     for move in ("a1a2", "h8h7", "a2a1"):
-        state.apply_action(action_of(chess.Move.from_uci(move)))
+        state.apply_action(prep.action_of(chess.Move.from_uci(move)))
     assert not state.repeats(chess.Move.from_uci("h7h8"))
 
 
 def test_how_an_engine_plays():
     engine, state = AnsweringEngine(), GAME.new_initial_state()
     best, _, third = (
-        action_of(chess.Move.from_uci(x.move)) for x in engine.result(state.epd, LIMIT, 3).lines
+        prep.action_of(chess.Move.from_uci(x.move)) for x in engine.result(state.epd, LIMIT, 3).lines
     )
 
     def row(**how):
-        return EnginePolicy(GAME, engine, LIMIT, 100.0, 2, **how).action_probabilities(state)
+        return prep.EnginePolicy(GAME, engine, LIMIT, 100.0, 2, **how).action_probabilities(state)
 
     assert row(plays="bestmove") == {third: 0.75, best: 0.25}
     assert row() == row(plays="softmax")
@@ -161,36 +147,36 @@ def test_how_an_engine_plays():
 )
 def test_scores_of_a_weakened_engine_are_refused(options):
     """Whoever reads its scores is refused; whoever reads its moves is not, and asks for several."""
-    engine, weak, settings = HashEngine(), "Hash" not in options, PreparationSettings(max_plies=3)
+    engine, weak, settings = HashEngine(), "Hash" not in options, prep.PreparationSettings(max_plies=3)
     engine.engine_id = f"Stockfish 15.1 [{options}]"
     linear = engine_policies.LinearUtility()
     for name, make in (
-        ("EnginePolicy", lambda: EnginePolicy(GAME, engine, LIMIT, 10.0)),
+        ("EnginePolicy", lambda: prep.EnginePolicy(GAME, engine, LIMIT, 10.0)),
         ("EngineMenu", lambda: engine_policies.EngineMenu(engine, LIMIT, 2, 2, 50.0)),
-        ("EngineEvaluation", lambda: EngineEvaluation(engine, LIMIT, 2, linear)),
-        ("preparation_tree", lambda: preparation_tree(settings, engine)),
+        ("EngineEvaluation", lambda: prep.EngineEvaluation(engine, LIMIT, 2, linear)),
+        ("preparation_tree", lambda: prep.preparation_tree(settings, engine)),
     ):
         message = (
             rf"{name}\(\): expected options .* got '{options.split(',')[0]}'.* scores.*fewer nodes.*bestmove"
         )
         with pytest.raises(ValueError, match=message) if weak else contextlib.nullcontext():
             make()
-    policy = EnginePolicy(GAME, engine, LIMIT, 10.0, plays="bestmove")
+    policy = prep.EnginePolicy(GAME, engine, LIMIT, 10.0, plays="bestmove")
     assert policy.samples == (20 if weak else 1)  # at full strength there is nothing to draw
 
 
 # -- engines in specs ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", [SearchLimit(nodes=77), SearchLimit(depth=4)])
+@pytest.mark.parametrize("limit", [prep.SearchLimit(nodes=77), prep.SearchLimit(depth=4)])
 def test_without_a_name_it_is_the_readers_engine_also_in_parts_of_a_spec(limit):
     rng, states = random.Random(0), [GAME.new_initial_state()]
     while len(states) < 12:
         states.append(states[-1].child(rng.choice(states[-1].legal_actions())))
     engine, spec = HashEngine(), f"uci(r=20,top_k=3,{limit})"
-    own = EnginePolicy(GAME, engine, limit, 20.0, 3).action_probabilities_batch(states)
-    assert opponent_policy(GAME, spec, engine).action_probabilities_batch(states) == own
-    noisy = opponent_policy(GAME, f"noisy(policy={spec},epsilon=0.25)", engine)
+    own = prep.EnginePolicy(GAME, engine, limit, 20.0, 3).action_probabilities_batch(states)
+    assert prep.opponent_policy(GAME, spec, engine).action_probabilities_batch(states) == own
+    noisy = prep.opponent_policy(GAME, f"noisy(policy={spec},epsilon=0.25)", engine)
     for state, row, plain in zip(states, noisy.action_probabilities_batch(states), own, strict=True):
         legal = state.legal_actions()
         mixed = {a: 0.75 * plain.get(a, 0.0) + 0.25 / len(legal) for a in legal}
@@ -201,9 +187,9 @@ def test_without_a_name_it_is_the_readers_engine_also_in_parts_of_a_spec(limit):
 
 
 def test_a_mixture_shares_what_is_known_of_positions():
-    policy = opponent_policy(GAME, "mixture(a=uci(r=5),b=uci(r=40),weights=of(a=3,b=1))", HashEngine())
+    policy = prep.opponent_policy(GAME, "mixture(a=uci(r=5),b=uci(r=40),weights=of(a=3,b=1))", HashEngine())
     assert isinstance(policy, MixturePolicy)
-    assert policy._position_key is board_key
+    assert policy._position_key is prep.board_key
     assert policy.weights.tolist() == [0.75, 0.25]
 
 
@@ -231,8 +217,8 @@ DRAWN = "to depend on no history, got a mixture that is drawn once"
 def test_refusals(spec, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.pgn").write_text('[White "A"]\n[Black "B"]\n\n1. e4 e5 *\n')
-    with pytest.raises((ValueError, EngineError), match=message):
-        opponent_policy(GAME, spec, HashEngine(), trusted=True)
+    with pytest.raises((ValueError, prep.EngineError), match=message):
+        prep.opponent_policy(GAME, spec, HashEngine(), trusted=True)
 
 
 # -- games, by all moves so far ------------------------------------------------------------------------------
@@ -266,7 +252,7 @@ def turns(fen, moves):
 def after(moves):
     state = GAME.new_initial_state()
     for move in moves:
-        state = state.child(action_of(move))
+        state = state.child(prep.action_of(move))
     return state
 
 
@@ -291,7 +277,7 @@ def test_what_is_played_depends_on_the_game_alone(tmp_path, fen, workers):
     asked = [turn for moves in games(6, 7, fen) for turn in turns(fen, moves)]
     random.Random(1).shuffle(asked)
     command = [*FAKE, "--fault=exit", "--times=2", f"--state={tmp_path / 'state'}"]
-    with EnginePool(command, workers=workers, timeout_seconds=20) as pool:
+    with prep.EnginePool(command, workers=workers, timeout_seconds=20) as pool:
         for first in range(0, len(asked), 5):
             some = asked[first : first + 5]
             results = pool.search([text for text, _ in some], LIMIT, 1, samples=1)
@@ -302,7 +288,7 @@ def test_what_is_played_depends_on_the_game_alone(tmp_path, fen, workers):
 def test_a_game_goes_on_where_it_was(counted):
     """Turn by turn a game costs a search each, several of them beside each other and beside positions too."""
     lines = [turns(START, games(3, 9, seed=seed)[0]) for seed in (2, 3)]
-    with EnginePool(FAKE, workers=2, timeout_seconds=20) as pool:
+    with prep.EnginePool(FAKE, workers=2, timeout_seconds=20) as pool:
         for together in zip(*lines, strict=True):
             pool.search([text for text, _ in together], LIMIT, 1, samples=1)
             pool.search([chess.Board().epd()], LIMIT, 2)
@@ -314,7 +300,7 @@ def test_a_game_goes_on_where_it_was(counted):
 def test_a_longer_search_is_no_turn_of_the_game(counted):
     """If a turn needs more than the limit for all lines, the game before it is played at the limit."""
     _, (second, _) = turns(START, games(1, 2)[0])
-    with EnginePool([*FAKE, "--fault=few-lines"], workers=1, timeout_seconds=20) as pool:
+    with prep.EnginePool([*FAKE, "--fault=few-lines"], workers=1, timeout_seconds=20) as pool:
         pool.search([second], LIMIT, 2)
     assert counted == [(0, 1000), (2, 1000)] * 2 + [(0, 1000), (2, 2000)]
 
@@ -323,32 +309,32 @@ def test_games_are_stored_and_trees_share_no_positions_against_one_who_plays_by_
     """Two ways to one position are two games, and may be answered otherwise."""
     (moves,) = games(1, 6)
     path, state = tmp_path / "store.sqlite", after(moves)
-    expected = {action_of(chess.Move.from_uci(turns(START, moves)[-1][1])): 1.0}
-    with EnginePool(FAKE, workers=1) as pool, EvaluationStore(path) as store:
-        engine = StoredEngine(store, pool)
-        policy = EnginePolicy(GAME, engine, LIMIT, 10.0, plays="game")
+    expected = {prep.action_of(chess.Move.from_uci(turns(START, moves)[-1][1])): 1.0}
+    with prep.EnginePool(FAKE, workers=1) as pool, prep.EvaluationStore(path) as store:
+        engine = prep.StoredEngine(store, pool)
+        policy = prep.EnginePolicy(GAME, engine, LIMIT, 10.0, plays="game")
         assert policy.action_probabilities(state) == expected and policy.of_history
         ways = (map(chess.Move.from_uci, way.split()) for way in ("g1f3 g8f6 b1c3", "b1c3 g8f6 g1f3"))
         one, other = (policy.action_probabilities(after(way)) for way in ways)
         assert one != other
-        settings = PreparationSettings(opponent_plays="game", penalty=0.01, max_plies=3)
-        assert len(preparation_tree(settings, engine).position) == 0
+        settings = prep.PreparationSettings(opponent_plays="game", penalty=0.01, max_plies=3)
+        assert len(prep.preparation_tree(settings, engine).position) == 0
         assert len(
-            preparation_tree(dataclasses.replace(settings, opponent_plays="bestmove"), engine).position
+            prep.preparation_tree(dataclasses.replace(settings, opponent_plays="bestmove"), engine).position
         )
         with pytest.raises(ValueError, match='expected price="infosets" with a policy that depends on how'):
-            preparation_tree(dataclasses.replace(settings, price="positions"), engine)
+            prep.preparation_tree(dataclasses.replace(settings, price="positions"), engine)
         for spec in (
             "uci(plays=game)",
             "noisy(policy=uci(plays=game),epsilon=0.1)",
             "mixture(a=uci(plays=game),b=uci())",
         ):
-            policies = preparation_policies(PreparationSettings(opponent=spec, trusted=True), engine)
+            policies = preparation_policies(prep.PreparationSettings(opponent=spec, trusted=True), engine)
             assert is_of_history(policies.sigma[1]) and not is_of_history(policies.sigma[0])
-    with EvaluationStore(path, read_only=True) as store:
-        policy = EnginePolicy(GAME, StoredEngine(store), LIMIT, 10.0, plays="game")
+    with prep.EvaluationStore(path, read_only=True) as store:
+        policy = prep.EnginePolicy(GAME, prep.StoredEngine(store), LIMIT, 10.0, plays="game")
         assert policy.action_probabilities(state) == expected
-        with pytest.raises(EngineError, match=r"1 position\(s\) that are not, the first '.* moves"):
+        with pytest.raises(prep.EngineError, match=r"1 position\(s\) that are not, the first '.* moves"):
             policy.action_probabilities(state.child(state.legal_actions()[0]))
 
 
@@ -379,19 +365,19 @@ def test_a_game_is_played_as_through_python_chess(side, nodes):
     """The model's move is the engine's in a game that python-chess plays with it."""
     rng = random.Random(nodes + side)
     with (
-        EnginePool(find_engine(), workers=2) as pool,
-        chess.engine.SimpleEngine.popen_uci(find_engine()) as engine,
+        prep.EnginePool(prep.find_engine(), workers=2) as pool,
+        chess.engine.SimpleEngine.popen_uci(prep.find_engine()) as engine,
     ):
-        stored = StoredEngine(EvaluationStore(":memory:"), pool)
-        policy = EnginePolicy(GAME, stored, SearchLimit(nodes=nodes), 10.0, plays="game")
+        stored = prep.StoredEngine(prep.EvaluationStore(":memory:"), pool)
+        policy = prep.EnginePolicy(GAME, stored, prep.SearchLimit(nodes=nodes), 10.0, plays="game")
         state, board, turns_played = GAME.new_initial_state(), chess.Board(), 0
         while not state.is_terminal() and state.ply < 30:
             if state.current_player() == side:
                 move = engine.play(board, chess.engine.Limit(nodes=nodes), game=0).move
-                assert policy.action_probabilities(state) == {action_of(move): 1.0}
+                assert policy.action_probabilities(state) == {prep.action_of(move): 1.0}
                 turns_played += 1
             else:
-                move = move_of(rng.choice(state.legal_actions()))
-            state = state.child(action_of(move))
+                move = prep.move_of(rng.choice(state.legal_actions()))
+            state = state.child(prep.action_of(move))
             board.push(move)
         assert stored.searches == turns_played > 8

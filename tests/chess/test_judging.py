@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from precomp_games import chess as prep
 from precomp_games.algorithms import best_precomputation, judge_book
-from precomp_games.chess import (
-    PreparationSettings,
-    preparation_book,
-    preparation_tree,
-    read_repertoire,
-    write_pgn,
-    write_polyglot,
-)
 from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.plan.judging import _written, known_entries, line_of, repertoire_policies
 from tests.oracles.engines import HashEngine
@@ -24,7 +17,7 @@ from tests.oracles.games import SEEDS
 from tests.properties import examples
 
 _ENGINE = HashEngine(spread=400.0)
-_SETTINGS = PreparationSettings(
+_SETTINGS = prep.PreparationSettings(
     penalty=1e-7, menu=2, max_plies=6, opponent_temperature_cp=40.0, top_k=3, menu_window_cp=500.0
 )
 
@@ -72,9 +65,9 @@ def _walk(settings, book, by_position):
 def test_the_books_value_is_a_walks(tmp_path, player, known):
     settings = dataclasses.replace(_SETTINGS, player=player)
     (tmp_path / "mine.pgn").write_text(_book(settings))
-    book = read_repertoire(tmp_path / "mine.pgn", chess.WHITE if player == 0 else chess.BLACK)
+    book = prep.read_repertoire(tmp_path / "mine.pgn", chess.WHITE if player == 0 else chess.BLACK)
     policies = repertoire_policies(preparation_policies(settings, _ENGINE), book, 3, count=2)
-    tree = preparation_tree(settings, _ENGINE, policies=policies, truncate="reach")
+    tree = prep.preparation_tree(settings, _ENGINE, policies=policies, truncate="reach")
     found = known_entries(tree, book, known)
     judged = judge_book(tree, player, found.memorization_set, own_entries=found.own_entries)
     assert judged.utility == pytest.approx(_walk(settings, book, known == "positions"), abs=1e-9)
@@ -93,20 +86,20 @@ def test_the_books_value_is_a_walks(tmp_path, player, known):
 )
 def test_a_book_of_the_preparation_has_no_regret(tmp_path, fen, player):
     settings = dataclasses.replace(_SETTINGS, player=player, penalty=0.005, menu=1, fen=fen)
-    tree = preparation_tree(settings, _ENGINE)
+    tree = prep.preparation_tree(settings, _ENGINE)
     best = best_precomputation(tree, player)
-    written = preparation_book(tree, player, best.states())
+    written = prep.preparation_book(tree, player, best.states())
     assert best.size >= 4
-    write_pgn(written, tmp_path / "book.pgn")
-    book = read_repertoire(tmp_path / "book.pgn", written.side, fen=fen)
+    prep.write_pgn(written, tmp_path / "book.pgn")
+    book = prep.read_repertoire(tmp_path / "book.pgn", written.side, fen=fen)
     policies = repertoire_policies(preparation_policies(settings, _ENGINE), book, settings.max_plies)
-    whole = preparation_tree(settings, _ENGINE, policies=policies, truncate="reach")
+    whole = prep.preparation_tree(settings, _ENGINE, policies=policies, truncate="reach")
     found = known_entries(whole, book, "lines")
     judged = judge_book(whole, player, found.memorization_set)
     assert judged.size == best.size and judged.utility == pytest.approx(best.utility, abs=1e-12)
     assert judged.regret == pytest.approx(0.0, abs=1e-9)
-    write_polyglot(written, tmp_path / "book.bin")
-    by_key = read_repertoire(tmp_path / "book.bin", written.side, fen=fen).positions
+    prep.write_polyglot(written, tmp_path / "book.bin")
+    by_key = prep.read_repertoire(tmp_path / "book.bin", written.side, fen=fen).positions
     assert {e: p.moves for e, p in by_key.items()} == {e: p.moves for e, p in book.positions.items()}
 
 

@@ -16,25 +16,8 @@ from hypothesis import given
 from scipy import stats
 
 from precomp_games import algorithms
+from precomp_games import chess as prep
 from precomp_games.algorithms import best_precomputation
-from precomp_games.chess import (
-    Book,
-    ChessGame,
-    EnginePool,
-    Engines,
-    EvaluationStore,
-    Preparation,
-    PreparationSettings,
-    SearchLimit,
-    StoredEngine,
-    action_of,
-    board_key,
-    move_of,
-    preparation_book,
-    preparation_tree,
-    prepare,
-    write_pgn,
-)
 from precomp_games.chess.data.book import points
 from precomp_games.chess.data.move_counts import CountsPolicy
 from precomp_games.chess.model.engine_policies import softmax
@@ -51,12 +34,12 @@ from tests.oracles.engines import AnsweringEngine, HashEngine
 from tests.oracles.games import SEEDS
 from tests.properties import examples
 
-SETTINGS = PreparationSettings(
+SETTINGS = prep.PreparationSettings(
     penalty=0.002,
     opponent_temperature_cp=80.0,
     max_plies=5,
-    analyst_limit=SearchLimit(nodes=40),
-    opponent_limit=SearchLimit(nodes=20),
+    analyst_limit=prep.SearchLimit(nodes=40),
+    opponent_limit=prep.SearchLimit(nodes=20),
 )
 BLACK_FIRST = "4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 1"
 WIDE = dataclasses.replace(SETTINGS, max_plies=7)
@@ -71,7 +54,7 @@ def test_a_preparation_is_algorithm_1(player, fen):
     """Against a recursion over boards that shares nothing with the tree."""
     engine, settings = HashEngine(spread=400.0), dataclasses.replace(WIDE, player=player, fen=fen)
     deep, shallow = settings.analyst_limit, settings.opponent_limit
-    tree = preparation_tree(settings, engine)
+    tree = prep.preparation_tree(settings, engine)
     best = best_precomputation(tree, player)
     side = chess.WHITE if player == 0 else chess.BLACK
 
@@ -110,7 +93,7 @@ def test_a_preparation_is_algorithm_1(player, fen):
     for epd, limit, _ in engine.asked:
         assert (chess.Board(epd + " 0 1").turn == side) == (limit == str(deep))
 
-    book = preparation_book(tree, player, best.states())
+    book = prep.preparation_book(tree, player, best.states())
     assert book.side == side and len(book) == best.size and book.distinct_positions == best.num_positions
     assert [position.worth for position in book.positions] == [s.net_gain for s in best.states()]
     assert all(position.worth >= 0.0 for position in book.positions)  # no move reads like a blunder
@@ -124,13 +107,13 @@ def test_a_preparation_against_what_is_played():
     settings = dataclasses.replace(WIDE, player=1, opponent_plays="bestmove", opponent_samples=30)
     analyst, opponent = HashEngine(spread=400.0), AnsweringEngine()
     opponent.engine_id = "Stockfish 15.1 [Skill Level=5]"
-    best = best_precomputation(preparation_tree(settings, analyst, opponent), 1)
+    best = best_precomputation(prep.preparation_tree(settings, analyst, opponent), 1)
     assert {limit for _, limit, _ in analyst.asked} == {"nodes=40"}
     assert {asked[1:] for asked in opponent.asked} == {("nodes=20", 1, 30)}
     assert sorted(s.reach for s in best.states() if len(s.actions) == 1) == pytest.approx([0.25, 0.75])
     assert OpponentWords(settings, "").play == "the move it answers"
     with pytest.raises(ValueError, match=r"preparation_tree\(\): expected options of opponent"):
-        preparation_tree(dataclasses.replace(settings, opponent_plays="softmax"), analyst, opponent)
+        prep.preparation_tree(dataclasses.replace(settings, opponent_plays="softmax"), analyst, opponent)
 
 
 def test_several_opponents_are_a_mixture_that_shares_its_searches():
@@ -139,36 +122,36 @@ def test_several_opponents_are_a_mixture_that_shares_its_searches():
     assert settings.opponent_temperature_cp == (20.0, 80.0)
     assert OpponentWords(settings, "").play == "r = 20, 80 cp, drawn as 1, 3"
     limits = {"analyst_limit": settings.analyst_limit, "opponent_limit": settings.opponent_limit}
-    assert PreparationSettings(**json.loads(json.dumps(settings.as_dict())) | limits) == settings
-    best = best_precomputation(preparation_tree(settings, engine), 0)
+    assert prep.PreparationSettings(**json.loads(json.dumps(settings.as_dict())) | limits) == settings
+    best = best_precomputation(prep.preparation_tree(settings, engine), 0)
     assert algorithms.value_against_components(best) @ [0.25, 0.75] == pytest.approx(best.utility, abs=1e-12)
     mixture, state = preparation_policies(settings, engine).sigma[1], settings.game().new_initial_state()
     state.apply_action(state.legal_actions()[0])
     lines = engine.result(state.epd, settings.opponent_limit, 2).lines
     odds = [softmax([line.cp for line in lines], r)[0] for r in (20.0, 80.0)]
-    both, likelier = 0.25 * odds[0] + 0.75 * odds[1], action_of(chess.Move.from_uci(lines[0].move))
+    both, likelier = 0.25 * odds[0] + 0.75 * odds[1], prep.action_of(chess.Move.from_uci(lines[0].move))
     assert mixture.action_probabilities(state)[likelier] == pytest.approx(both)
     state.apply_action(likelier)
     assert mixture.posterior(state, 1)[0] == pytest.approx(0.25 * odds[0] / both)
     for wrong, words in (({"opponent_weights": (1,)}, "2 numbers"), ({"opponent_plays": "bestmove"}, "one")):
         with pytest.raises(ValueError, match=rf"PreparationSettings\(\): expected .*{words}"):
-            PreparationSettings(**several, **wrong)
+            prep.PreparationSettings(**several, **wrong)
 
 
 def test_a_tree_takes_policies_that_are_there_and_no_named_opponent_where_both_prepare():
     engine = HashEngine()
-    tree = preparation_tree(SETTINGS, engine, policies=preparation_policies(SETTINGS, engine))
-    assert tree.fingerprint == preparation_tree(SETTINGS, engine).fingerprint
+    tree = prep.preparation_tree(SETTINGS, engine, policies=preparation_policies(SETTINGS, engine))
+    assert tree.fingerprint == prep.preparation_tree(SETTINGS, engine).fingerprint
     with pytest.raises(ValueError, match="without an opponent of its own"):
         equilibrium_tree(dataclasses.replace(SETTINGS, opponent="uci(r=5)"), engine)
 
 
 def test_the_pgn_says_what_forgetting_costs(tmp_path):
     """Knowing the first move alone may lose, where all its worth lies in what follows."""
-    best = best_precomputation(preparation_tree(WIDE, HashEngine(spread=400.0)), 0)
+    best = best_precomputation(prep.preparation_tree(WIDE, HashEngine(spread=400.0)), 0)
     states = list(best.states())
     assert min(state.gain for state in states) < 0.0
-    write_pgn(preparation_book(best.tree, 0, states), tmp_path / "book.pgn")
+    prep.write_pgn(prep.preparation_book(best.tree, 0, states), tmp_path / "book.pgn")
     text = " ".join((tmp_path / "book.pgn").read_text().split())
     worth = best.value - best.unprepared  # of all there is
     assert f"{{ in 100% of games, forgetting it costs {points(worth)} points in 100 games" in text
@@ -190,42 +173,44 @@ def keep_of(san, *before):
 @pytest.mark.parametrize("player", [0, 1])
 def test_what_is_kept_is_played_and_costs_nothing(player, menu):
     settings = dataclasses.replace(WIDE, player=player, menu=menu)
-    tree = preparation_tree(dataclasses.replace(settings, penalty=1e-4), HashEngine())  # without a book
+    tree = prep.preparation_tree(dataclasses.replace(settings, penalty=1e-4), HashEngine())  # without a book
     if player == 0:  # a rare first move, and a rare reply to a likely answer
         keep = keep_of("a3") | keep_of("h4", chess.Move.from_uci("a2a3"), chess.Move.from_uci("g8h6"))
     else:
         replies = sorted(tree.children(0), key=lambda h: -tree.sigma[h])[:2]
-        first, second = (move_of(int(tree.action[h])) for h in replies)
+        first, second = (prep.move_of(int(tree.action[h])) for h in replies)
         keep = keep_of("h5", first) | keep_of("h5", second)
-    assert preparation_tree(settings, HashEngine(), keep={}).same_as(preparation_tree(settings, HashEngine()))
-    tree = preparation_tree(settings, HashEngine(), keep=keep)
+    assert prep.preparation_tree(settings, HashEngine(), keep={}).same_as(
+        prep.preparation_tree(settings, HashEngine())
+    )
+    tree = prep.preparation_tree(settings, HashEngine(), keep=keep)
     tree.check()
     known = kept_entries(tree, player)
     assert len(known)
     for entry in known.tolist():
         state = tree.state(int(tree.infoset_history[tree.entry_infoset[entry]]))
-        assert {move_of(a) for a in tree.memorized_row(entry)} == {keep[board_key(state)]}
+        assert {prep.move_of(a) for a in tree.memorized_row(entry)} == {keep[prep.board_key(state)]}
     best = best_precomputation(tree, player, keep=known)
-    book = preparation_book(tree, player, best.states())
+    book = prep.preparation_book(tree, player, best.states())
     played = [(b.epd(), p.moves[0].move) for b, p in zip(book.boards, book.positions, strict=True)]
     assert any(epd in keep for epd, _ in played)
     assert all(keep.get(epd, move) == move for epd, move in played)
     assert best.paid == sum(epd not in keep for epd, _ in played)
     assert best.value == pytest.approx(best.utility - settings.penalty * best.paid, abs=1e-12)
     if menu < 3:  # the whole tree gives the same
-        whole = preparation_tree(settings, HashEngine(), keep=keep, truncate="reach")
+        whole = prep.preparation_tree(settings, HashEngine(), keep=keep, truncate="reach")
         same = best_precomputation(whole, player, keep=kept_entries(whole, player))
         assert same.value == pytest.approx(best.value, abs=1e-12)
 
 
 def test_positions_share_their_price():
     settings = dataclasses.replace(WIDE, menu=1, price="positions", opponent_temperature_cp=200.0)
-    tree = preparation_tree(settings, HashEngine())
+    tree = prep.preparation_tree(settings, HashEngine())
     assert tree.cut_for == "positions" and not tree.has_menus
     epds = {int(tree.position[h]): tree.state(h).epd for h in range(tree.num_histories)}
     assert len(set(epds.values())) == len(epds)
     best = best_precomputation(tree, 0, price="positions")
-    uncut = preparation_tree(settings, HashEngine(), truncate="reach")
+    uncut = prep.preparation_tree(settings, HashEngine(), truncate="reach")
     assert best_precomputation(uncut, 0, price="positions").value == pytest.approx(best.value, abs=1e-12)
 
 
@@ -240,7 +225,7 @@ def test_positions_share_their_price():
 )
 def test_books_that_cannot_be_kept_are_refused(keep, words):
     with pytest.raises(ValueError, match=rf"^preparation_tree\(\): expected keep to have {words}"):
-        preparation_tree(SETTINGS, HashEngine(), keep=keep)
+        prep.preparation_tree(SETTINGS, HashEngine(), keep=keep)
 
 
 # -- the best parts of books, against all parts of small ones ------------------------------------------------
@@ -277,13 +262,13 @@ def test_no_part_within_the_budget_is_worth_more(book, seed):
 def test_a_book_that_is_not_closed_and_one_that_is_empty():
     book = book_of("e2e4 e7e5 | g1f3", "d2d4 d7d5 | c2c4")
     assert best_parts(book, [0.1, 0.2]).tolist() == [[False, False], [False, True], [True, True]]
-    assert best_parts(Book(chess.Board(), chess.WHITE, []), []).shape == (1, 0)
+    assert best_parts(prep.Book(chess.Board(), chess.WHITE, []), []).shape == (1, 0)
 
 
 # -- prepare -------------------------------------------------------------------------------------------------
 
 _BY_POSITION = dataclasses.replace(SETTINGS, menu=3, price="positions", max_plies=7)
-_CHECKED = {"check_limit": SearchLimit(nodes=9)}
+_CHECKED = {"check_limit": prep.SearchLimit(nodes=9)}
 _SEARCH = {"max_evaluations": 60, "budget": 6}
 _ENDGAME = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # of short games
 _PLAYED = dataclasses.replace(SETTINGS, evaluation="calibrated", menu=2, max_plies=4, fen=_ENDGAME)
@@ -299,7 +284,7 @@ class Analyst(AnsweringEngine):
 @pytest.fixture(scope="module")
 def engines():
     analyst = Analyst(spread=400.0)
-    both: Any = object.__new__(Engines)  # past the check of types: these are no StoredEngines
+    both: Any = object.__new__(prep.Engines)  # past the check of types: these are no StoredEngines
     both.analyst = both.opponent = analyst
     both._policies, both.known = {}, {}
     return both
@@ -308,7 +293,7 @@ def engines():
 @pytest.fixture(scope="module")
 def plain(engines):
     """The best book against the settings' opponent."""
-    return prepare(SETTINGS, engines)
+    return prep.prepare(SETTINGS, engines)
 
 
 def search_of(made) -> Any:
@@ -319,7 +304,7 @@ def search_of(made) -> Any:
 def read_of(data, folder):
     """Return the preparation that JSON has."""
     (folder / "result.json").write_text(json.dumps(data))
-    return Preparation.read(folder)
+    return prep.Preparation.read(folder)
 
 
 def json_of(made):
@@ -337,13 +322,13 @@ def json_of(made):
         (dataclasses.replace(SETTINGS, distrust=0.2), {"budget": 4}),
         (dataclasses.replace(SETTINGS, menu=3), _SEARCH),
         (_BY_POSITION, {"max_evaluations": 60}),
-        (dataclasses.replace(_BY_POSITION, check_limit=SearchLimit(nodes=80)), _SEARCH),
+        (dataclasses.replace(_BY_POSITION, check_limit=prep.SearchLimit(nodes=80)), _SEARCH),
         (_PLAYED, {"games": 18, **_SMALL}),
     ],
 )
 def test_what_is_written_is_read_again(settings, how, player, engines, tmp_path):
     settings, by_games = dataclasses.replace(settings, player=player), "games" in how
-    made = prepare(settings, engines, **how)
+    made = prep.prepare(settings, engines, **how)
     assert (made.player, made.budget) == (player, how.get("budget"))
     assert len(made.gains) == len(made.book)
     if not by_games:  # whose values are not those of the games that make the promise
@@ -354,7 +339,7 @@ def test_what_is_written_is_read_again(settings, how, player, engines, tmp_path)
     assert (made.standard_error is not None) == (made.score_note == "") == by_games
     assert made.score_name == ("Expected score" if by_games else "Analyst's score")
     made.write(tmp_path, {"more": 1})
-    read = Preparation.read(tmp_path)
+    read = prep.Preparation.read(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"book.bin", "book.pgn", "result.json"}
     assert json.loads((tmp_path / "result.json").read_text()) == json_of(made) | {"more": 1}
     assert json_of(read) == json_of(made) and not read.settings.trusted
@@ -368,26 +353,26 @@ def test_what_is_written_is_read_again(settings, how, player, engines, tmp_path)
 def test_what_games_put_no_higher_than_no_book_is_no_advice(engines, monkeypatch):
     settings = dataclasses.replace(_PLAYED, fen="7k/8/6K1/8/8/8/8/R7 w - - 0 1", penalty=0.01)
     without = types.SimpleNamespace(games=range(9), score=1.0, interval=(0.9, 1.0), standard_error=0.01)
-    monkeypatch.setattr(Engines, "match", lambda *_, **__: without)
+    monkeypatch.setattr(prep.Engines, "match", lambda *_, **__: without)
     monkeypatch.setattr(importlib.import_module("precomp_games.chess.plan.prepare"), "_TELLING", 2)
-    made = prepare(settings, engines, games=12, **_SMALL)
+    made = prep.prepare(settings, engines, games=12, **_SMALL)
     refused = search_of(made).refused
     assert refused.positions > 0 and refused.utility <= 1.0
     assert len(made.book) == 0 and made.gains == ()
     assert made.utility == made.unprepared == made.value == 1.0 and made.standard_error == 0.01
     without.score = 0.0
-    made = prepare(settings, engines, games=12, **_SMALL)
+    made = prep.prepare(settings, engines, games=12, **_SMALL)
     assert search_of(made).refused is None and len(made.book) == refused.positions
     assert made.utility == refused.utility
 
 
 def test_the_whole_tree_gives_what_the_solvers_do(engines, plain):
-    tree = preparation_tree(SETTINGS, engines.analyst)
+    tree = prep.preparation_tree(SETTINGS, engines.analyst)
     best = algorithms.best_precomputation(tree, 0)
-    assert plain.book.positions == preparation_book(tree, 0, best.states()).positions
+    assert plain.book.positions == prep.preparation_book(tree, 0, best.states()).positions
     assert (plain.utility, plain.unprepared, plain.value) == (best.utility, best.unprepared, best.value)
     frontier = algorithms.memory_frontier(tree, 0)
-    made = prepare(SETTINGS, engines, budget=5)
+    made = prep.prepare(SETTINGS, engines, budget=5)
     assert made.utility == algorithms.best_of_frontier(frontier, 5).utility
     assert made.frontier.sizes.tolist() == frontier.sizes.tolist()
     assert search_of(made).tree.fingerprint == tree.fingerprint
@@ -395,7 +380,7 @@ def test_the_whole_tree_gives_what_the_solvers_do(engines, plain):
 
 def test_neighbors_of_the_model_are_tried_with_the_book_and_without(engines, tmp_path):
     settings = dataclasses.replace(SETTINGS, fen="4k3/8/8/8/8/8/4P3/R3K3 w - - 0 1")
-    made = prepare(settings, engines, budget=5)
+    made = prep.prepare(settings, engines, budget=5)
     made = dataclasses.replace(made, neighbors=play_neighbors(made, engines, 2, seed=3))
     near = neighbors(settings)
     assert list(near) == [each.name for each in made.neighbors]
@@ -404,13 +389,13 @@ def test_neighbors_of_the_model_are_tried_with_the_book_and_without(engines, tmp
     assert [each.opponent_temperature_cp for each in near.values()][5:7] == [40.0, 160.0]
     assert near["a move more"].top_k == 3 and near["the engine as it answers"].opponent_plays == "bestmove"
     for each in made.neighbors[::4]:
-        books = (made.book, Book(made.book.start, made.book.side, ()))
+        books = (made.book, prep.Book(made.book.start, made.book.side, ()))
         scores = [engines.match(book, settings, 2, seed=3, against=near[each.name]).scores for book in books]
         assert [each.score, each.unprepared] == [score.mean() for score in scores]
         assert each.gain == each.score - each.unprepared
         assert each.standard_error == pytest.approx(math.hypot(*(stats.sem(score) for score in scores)))
     made.write(tmp_path)
-    assert Preparation.read(tmp_path).neighbors == made.neighbors
+    assert prep.Preparation.read(tmp_path).neighbors == made.neighbors
     several = neighbors(
         dataclasses.replace(SETTINGS, opponent_temperature_cp=(5.0, 20.0), opponent_weights=(1, 2))
     )
@@ -422,8 +407,8 @@ def test_neighbors_of_the_model_are_tried_with_the_book_and_without(engines, tmp
 
 def test_who_distrusts_the_model_prepares_for_the_worst_around_it(engines, plain):
     settings = dataclasses.replace(SETTINGS, distrust=0.3)
-    best = algorithms.robust_precomputation(preparation_tree(settings, engines.analyst), 0, 0.3)
-    made = prepare(settings, engines)
+    best = algorithms.robust_precomputation(prep.preparation_tree(settings, engines.analyst), 0, 0.3)
+    made = prep.prepare(settings, engines)
     assert search_of(made).robust == AtWorst(best.utility, best.unprepared)
     assert (made.utility, made.learned) == (best.nominal, best.paid)
     assert made.utility - made.unprepared == pytest.approx(sum(made.gains))
@@ -432,9 +417,9 @@ def test_who_distrusts_the_model_prepares_for_the_worst_around_it(engines, plain
 
 def test_games_of_a_person_take_distrust_back(engines):
     settings = dataclasses.replace(SETTINGS, player=1, distrust=0.8)
-    tree = preparation_tree(settings, engines.analyst)
+    tree = prep.preparation_tree(settings, engines.analyst)
     known = types.SimpleNamespace(at=lambda board: {7: 3.0} if board.fullmove_number == 1 else {})
-    shares = distrusted_shares(tree, settings, CountsPolicy(ChessGame(), known, 1.5))
+    shares = distrusted_shares(tree, settings, CountsPolicy(prep.ChessGame(), known, 1.5))
     for history in range(tree.num_histories):
         if tree.player[history] == 0 and tree.num_children[history]:
             games = 0 if history else 3
@@ -448,17 +433,17 @@ def test_a_search_ends_when_it_is_enough_and_its_best_book_can_be_written_before
     settings, how = dataclasses.replace(SETTINGS, menu=3), _SEARCH
     if by_games:
         settings, how = _PLAYED, {"games": 12, **_SEARCH}
-    whole = prepare(settings, engines, **how)
+    whole = prep.prepare(settings, engines, **how)
     for asked in (0,) if by_games else (0, 1, 3):
         left = iter(range(asked))
-        made = prepare(settings, engines, enough=lambda left=left: next(left, None) is None, **how)
+        made = prep.prepare(settings, engines, enough=lambda left=left: next(left, None) is None, **how)
         assert search_of(made).work["evaluations"] < search_of(whole).work["evaluations"]
         assert len(made.book) <= 6
         if by_games:
             assert search_of(made).games["promise"] == search_of(whole).games["promise"] > 0
             assert search_of(made).games["taught"] == 0
     found = []
-    made = prepare(settings, engines, improved=found.append, enough=lambda: False, **how)
+    made = prep.prepare(settings, engines, improved=found.append, enough=lambda: False, **how)
     assert made.to_json() == whole.to_json() and not made.unfinished
     assert max(len(each.book) for each in found) > 0
     for each in found:
@@ -466,13 +451,13 @@ def test_a_search_ends_when_it_is_enough_and_its_best_book_can_be_written_before
         assert each.standard_error is None  # no games have measured it
         assert sum(each.gains) == pytest.approx(each.utility - each.unprepared)
         each.write(tmp_path)
-        assert Preparation.read(tmp_path).book.positions == each.book.positions
+        assert prep.Preparation.read(tmp_path).book.positions == each.book.positions
     if by_games and made.book.positions:  # which is reported before its games
         assert found[-1].book.positions[0].history == made.book.positions[0].history
 
 
 def test_of_a_whole_tree_no_book_is_known_before_its_end(engines):
-    prepare(SETTINGS, engines, improved=lambda _: pytest.fail("of a whole tree nothing is known before"))
+    prep.prepare(SETTINGS, engines, improved=lambda _: pytest.fail("of a whole tree nothing is known before"))
 
 
 @pytest.mark.parametrize(
@@ -488,7 +473,7 @@ def test_of_a_whole_tree_no_book_is_known_before_its_end(engines):
 )
 def test_what_does_not_go_together_is_refused(changes, how, error, engines):
     with pytest.raises(ValueError, match=error):
-        prepare(dataclasses.replace(SETTINGS, **changes), engines, **how)
+        prep.prepare(dataclasses.replace(SETTINGS, **changes), engines, **how)
 
 
 @pytest.mark.parametrize(
@@ -544,17 +529,17 @@ def test_games_of_a_person_are_written_once_and_read_again(plain, tmp_path):
 # Costs seconds: a preparation with an engine.
 def test_searches_of_real_engines_are_counted(tmp_path):
     small = dataclasses.replace(SETTINGS, max_plies=3)
-    with EvaluationStore(":memory:") as store, EnginePool(FAKE, workers=1) as pool:
-        engine = StoredEngine(store, pool)
-        engines = Engines(engine, engine)
+    with prep.EvaluationStore(":memory:") as store, prep.EnginePool(FAKE, workers=1) as pool:
+        engine = prep.StoredEngine(store, pool)
+        engines = prep.Engines(engine, engine)
         record = engines.start_record()
-        made = prepare(small, engines)
+        made = prep.prepare(small, engines)
         assert engines.searches > 0 and engines.can_search and made.engines == (engine.engine_id,) * 2
         assert len(engines.match(made.book, small, 2, seed=1).games) == 2
         engines.export(tmp_path / "kept.sqlite", record)
-    with EvaluationStore(tmp_path / "kept.sqlite", read_only=True) as kept:
-        stored = StoredEngine(kept)
-        alone = Engines(stored, stored)
-        assert prepare(small, alone).to_json() == made.to_json()
+    with prep.EvaluationStore(tmp_path / "kept.sqlite", read_only=True) as kept:
+        stored = prep.StoredEngine(kept)
+        alone = prep.Engines(stored, stored)
+        assert prep.prepare(small, alone).to_json() == made.to_json()
         assert not alone.can_search and alone.searches == 0
         assert chess.COLOR_NAMES[made.book.side] == made.side == "white"

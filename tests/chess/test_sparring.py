@@ -9,30 +9,11 @@ import numpy as np
 import pytest
 import scipy.optimize
 
+from precomp_games import chess as prep
 from precomp_games.algorithms import confirmed_precomputation
-from precomp_games.chess import (
-    Book,
-    EnginePool,
-    Engines,
-    EvaluationStore,
-    Preparation,
-    PreparationSettings,
-    StoredEngine,
-    action_of,
-    opponent_policy,
-)
 from precomp_games.chess.data.game_records import RESULTS, GameRecord, position_hash
 from precomp_games.chess.model.calibration import expected_score, score_features
-from precomp_games.chess.plan.sparring import (
-    SparringGames,
-    _learned,
-    _taught,
-    _timed,
-    informed_policies,
-    left_at,
-    played_lines,
-    prepare_from_games,
-)
+from precomp_games.chess.plan import sparring
 from precomp_games.chess.play.engine_games import Clock, play_engine_games
 from precomp_games.chess.play.match import play_match
 from precomp_games.commands import main
@@ -45,20 +26,20 @@ ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
 
 @pytest.fixture(scope="module")
 def engines():
-    with EvaluationStore(":memory:") as store, EnginePool(FAKE) as pool:
-        engine = StoredEngine(store, pool)
-        yield Engines(engine, engine)
+    with prep.EvaluationStore(":memory:") as store, prep.EnginePool(FAKE) as pool:
+        engine = prep.StoredEngine(store, pool)
+        yield prep.Engines(engine, engine)
 
 
 def settings_of(**changes):
     how = {"fen": ENDGAME, "menu": 2, "evaluation": "calibrated", "max_plies": 6, "penalty": 1e-3}
-    return PreparationSettings(**(how | changes))
+    return prep.PreparationSettings(**(how | changes))
 
 
 def sparred(settings, engines, games=30, opponent=None):
     """Games without a book between the models of both sides."""
     sigma, rival = engines.policies(settings).sigma, 1 - settings.player
-    book = Book(settings.played_game().new_initial_state().board, settings.player == 0, ())
+    book = prep.Book(settings.played_game().new_initial_state().board, settings.player == 0, ())
     return play_match(book, opponent or sigma[rival], sigma[1 - rival], games, max_plies=40)
 
 
@@ -81,11 +62,11 @@ def games_of(result, name="Opponent"):
             speed="",
             result=RESULTS[white],
             keys=tuple(keys),
-            actions=tuple(map(action_of, game.moves)),
+            actions=tuple(map(prep.action_of, game.moves)),
             booked=frozenset(ply for ply in ours if game.left is None or ply < game.left),
         )
         records.append(record)
-    return SparringGames(name, tuple(records))
+    return sparring.SparringGames(name, tuple(records))
 
 
 # -- an opponent by its games ------------------------------------------------------------------------------
@@ -95,12 +76,12 @@ def games_of(result, name="Opponent"):
 def test_the_model_is_counts_with_the_weight_of_one_game_behind_them(engines, player):
     settings = settings_of(player=player, opponent_temperature_cp=200.0, top_k=3)
     result = sparred(settings, engines)
-    policy = informed_policies(settings, engines, games_of(result)).sigma[1 - player]
+    policy = sparring.informed_policies(settings, engines, games_of(result)).sigma[1 - player]
     prior = engines.policies(settings).sigma[1 - player]
     state = settings.game().new_initial_state()
     if player == 0:
-        state.apply_action(action_of(result.games[0].moves[0]))
-    lines = [list(map(action_of, game.moves)) for game in result.games]
+        state.apply_action(prep.action_of(result.games[0].moves[0]))
+    lines = [list(map(prep.action_of, game.moves)) for game in result.games]
     following = [line[state.ply] for line in lines if line[: state.ply] == state.history()]
     expected = {}
     for action, q in prior.action_probabilities(state).items():
@@ -113,7 +94,7 @@ def test_who_one_of_several_is(engines):
     each = [f"uci(nodes={n},r={r},top_k={k})" for n in (10, 30) for r in (50, 400) for k in (2, 3)]
     several = f"mixture({','.join(f'{letter}={one}' for letter, one in zip('abcdefgh', each, strict=True))})"
     settings = settings_of(opponent=several, trusted=True)
-    model = opponent_policy(settings.game(), several, engines.opponent)
+    model = prep.opponent_policy(settings.game(), several, engines.opponent)
     games = games_of(sparred(settings, engines, games=4, opponent=model.policies[5]))
     log = np.log(model.weights.copy())
     for record, _ in games.against(settings):
@@ -125,7 +106,7 @@ def test_who_one_of_several_is(engines):
             state.apply_action(action)
     weights = np.exp(log - log.max())
     likely = np.flatnonzero(weights >= 0.02)
-    policy = informed_policies(settings, engines, games).sigma[1]
+    policy = sparring.informed_policies(settings, engines, games).sigma[1]
     assert isinstance(policy, MixturePolicy)
     assert policy.weights == pytest.approx(weights[likely] / weights[likely].sum(), rel=1e-6)
     assert 5 in likely
@@ -149,8 +130,8 @@ def test_scores_of_games_say_what_the_analysts_are_worth(engines):
     settings = settings_of()
     evaluation = engines.policies(settings).leaf_value
     games = games_of(sparred(settings, engines, games=12))
-    taught = _taught(games, settings)
-    value, counted = _learned(evaluation, taught)
+    taught = sparring._taught(games, settings)
+    value, counted = sparring._learned(evaluation, taught)
     fitted = value.utility
     assert counted == taught  # without a clock
     root = settings.played_game().new_initial_state()
@@ -166,7 +147,7 @@ def test_scores_of_games_say_what_the_analysts_are_worth(engines):
 
     best = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
     assert fitted.coefficients == pytest.approx(best.x, abs=1e-4)
-    assert _learned(evaluation, []) == (evaluation, [])
+    assert sparring._learned(evaluation, []) == (evaluation, [])
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -174,9 +155,11 @@ def test_a_move_of_the_book_leaves_more_time_for_later_ones(engines, player):
     """Twice the time adds 1 to the logit; a game counts for later turns as if it had saved time for them."""
     settings, clock = settings_of(player=player), Clock(1.0, 0.01)
     plain = engines.policies(settings).leaf_value
-    evaluation = _timed(plain, clock, player)
+    evaluation = sparring._timed(plain, clock, player)
     games = games_of(sparred(settings, engines, games=3))
-    taught = [(passed[1:], score) for passed, score in _taught(games, settings)]  # one move was a book's
+    taught = [
+        (passed[1:], score) for passed, score in sparring._taught(games, settings)
+    ]  # one move was a book's
 
     def logits(value, states):
         values = np.asarray(value.evaluate_batch(states))
@@ -187,37 +170,41 @@ def test_a_move_of_the_book_leaves_more_time_for_later_ones(engines, player):
     gained = [math.log2(clock.time_gained(moves)) for moves in range(1, len(passed) + 1)]
     assert gained[0] > 0.0 and logits(evaluation, passed) - logits(plain, passed) == pytest.approx(gained)
 
-    value, counted = _learned(evaluation, taught)
+    value, counted = sparring._learned(evaluation, taught)
     assert [each for each, _ in counted] == [each for each, _ in taught]
     (base,) = logits(value, passed[:1])
     later = 0.005 + 0.99 / (1.0 + np.exp(-(base + np.array(gained) - gained[0])))
     assert counted[0][1] == pytest.approx(score + later - later[0])
     # The fit explains by time what it can: it is lower than one that knows of none.
-    (without,) = logits(_learned(plain, taught)[0], passed[:1])
+    (without,) = logits(sparring._learned(plain, taught)[0], passed[:1])
     assert base < without + gained[0]
-    assert _timed(plain, None, player) is plain and _timed(0.5, clock, player) == 0.5
+    assert sparring._timed(plain, None, player) is plain and sparring._timed(0.5, clock, player) == 0.5
 
 
 def test_where_games_are_lost_the_book_plays_something_else(engines):
     settings = settings_of(penalty=1e-6)
-    first = prepare_from_games(settings, engines, SparringGames("them"), budget=4)
+    first = sparring.prepare_from_games(settings, engines, sparring.SparringGames("them"), budget=4)
     move = first.book.positions[0].moves[0].move
     policies = engines.policies(settings)
     result = play_match(first.book, policies.sigma[1], policies.sigma[0], 40, max_plies=40)
     games = games_of(result)
-    for record, (passed, _), game in zip(games.records, _taught(games, settings), result.games, strict=True):
-        assert game.left == left_at(record, chess.WHITE) == (passed[0].ply if passed else None)
-    lost = SparringGames("Opponent", tuple(dataclasses.replace(r, result="0-1") for r in games.records))
-    now = prepare_from_games(settings, engines, lost, budget=4)
+    for record, (passed, _), game in zip(
+        games.records, sparring._taught(games, settings), result.games, strict=True
+    ):
+        assert game.left == sparring.left_at(record, chess.WHITE) == (passed[0].ply if passed else None)
+    lost = sparring.SparringGames(
+        "Opponent", tuple(dataclasses.replace(r, result="0-1") for r in games.records)
+    )
+    now = sparring.prepare_from_games(settings, engines, lost, budget=4)
     assert now.utility < first.utility
-    assert prepare_from_games(settings, engines, lost, budget=4, doubt=1.0).utility < now.utility
-    lines = played_lines(lost.against(settings), settings, now.book)
+    assert sparring.prepare_from_games(settings, engines, lost, budget=4, doubt=1.0).utility < now.utility
+    lines = sparring.played_lines(lost.against(settings), settings, now.book)
     assert sum(line.games for line in lines) == 40 and {line.score for line in lines} == {0.0}
     if now.book.positions and now.book.positions[0].moves[0].move != move:
         san = now.book.start.san(now.book.positions[0].moves[0].move)
         assert {line.now for line in lines} == {f"plays 1.{san}"}
     with pytest.raises(ValueError, match="expected settings with a fitted evaluation, a menu"):
-        prepare_from_games(settings_of(menu=0), engines, lost)
+        sparring.prepare_from_games(settings_of(menu=0), engines, lost)
 
 
 # -- the command -------------------------------------------------------------------------------------------
@@ -260,7 +247,9 @@ def test_a_sparring_goes_on_where_it_was(spar, tmp_path):
     written = {"book.bin", "book.pgn", "result.json", "rounds.csv", "rounds.png", "last.pgn"}
     assert written <= {path.name for path in folder.iterdir()}
     assert count(folder / "without.pgn") == count(folder / "games.pgn") == 2
-    assert Preparation.read(folder).settings.calibration == "engines"  # what moves are worth under a clock
+    assert (
+        prep.Preparation.read(folder).settings.calibration == "engines"
+    )  # what moves are worth under a clock
     again = spar(*how, "--play=2", "--last=2")  # there is nothing left to do
     assert again.splitlines()[-4:] == output.splitlines()[-4:]
     first = (folder / "games.pgn").read_text()
@@ -277,7 +266,7 @@ def test_a_sparring_goes_on_where_it_was(spar, tmp_path):
 def test_under_a_clock_any_move_may_come_that_is_about_as_good(spar, tmp_path, monkeypatch):
     # As if it kept limits of nodes.
     monkeypatch.setattr("precomp_games.commands.spar.engine_troubles", lambda *arguments: [])
-    asked, real = [], prepare_from_games
+    asked, real = [], sparring.prepare_from_games
 
     def watched(*arguments, **how):
         asked.append((how["clock"], how["optimism"], how["doubt"]))
@@ -287,7 +276,7 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(spar, tmp_path, m
     output = spar("--clock=5+0.1", "--round=1", "--play=2", "--last=1", "--output_dir=o (1), a=b")
     assert asked == [(Clock(5.0, 0.1), 0.03, -1.0), (Clock(5.0, 0.1), 0.03, 0.6)]  # a round's, and the last
     assert "keeps no limit of nodes" not in output
-    settings = Preparation.read(tmp_path / "o (1), a=b").settings
+    settings = prep.Preparation.read(tmp_path / "o (1), a=b").settings
     assert settings.min_probability == 1e-3
     assert "d=uci(nodes=10000,r=5,top_k=4),per=move)" in settings.opponent
     assert settings.opponent.startswith('games(file="o (1), a=b/games.pgn",')
