@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 import pytest
-from open_spiel.python import rl_environment, rl_tools
+from open_spiel.python import rl_agent_policy, rl_environment, rl_tools
 from open_spiel.python.algorithms import exploitability, get_all_states, ismcts, mcts
 from open_spiel.python.bots import policy as policy_bot
 from open_spiel.python.bots import uniform_random
@@ -216,18 +216,6 @@ def play_episodes(environment, agents, episodes):
             agents[player].step(step)
 
 
-def learned_row(agents, state):
-    """Return an agent's learned policy in a state; for NFSP, its average policy."""
-    player, legal = state.current_player(), state.legal_actions()
-    seen = {"current_player": player, "info_state": [None, None], "legal_actions": [None, None]}
-    seen["info_state"][player], seen["legal_actions"][player] = state.information_state_tensor(), legal
-    step, agent = rl_environment.TimeStep(seen, None, None, rl_environment.StepType.MID), agents[player]
-    average = getattr(agent, "temp_mode_as", None)
-    with average(type(agent.mode).AVERAGE_POLICY) if average else contextlib.nullcontext():
-        probabilities = agent.step(step, is_evaluation=True).probs
-    return normalized({action: probabilities[action] for action in legal})
-
-
 def normalized(row):
     """Networks answer in single precision."""
     total = sum(map(float, row.values()))
@@ -244,18 +232,21 @@ def learn(row, form, seed=SEED):
         names |= {"deep_cfr": deep_cfr, "nfsp": nfsp}
     np.random.seed(seed)  # noqa: NPY002  (Q-learners draw from it)
     made, game = eval(row["call"], names), names["game"]
-    if isinstance(made, list):
-        sampler = rl_environment.ChanceEventSampler(seed=seed)
-        environment = rl_environment.Environment(game, chance_event_sampler=sampler)
-        play_episodes(environment, made, int(row["episodes"] or 0))
-        policy: Any = functools.partial(learned_row, made)
-    else:
-        made.solve()
-
-        def policy(state):
-            return normalized(made.action_probabilities(state))
-
-    return meta_exploitability(tree_of(KUHN), strategies_from_policy(game, policy)), made
+    with contextlib.ExitStack() as modes:
+        if isinstance(made, list):
+            sampler = rl_environment.ChanceEventSampler(seed=seed)
+            environment = rl_environment.Environment(game, chance_event_sampler=sampler)
+            play_episodes(environment, made, int(row["episodes"] or 0))
+            for agent in made:  # what NFSP has learned is its average policy
+                if hasattr(agent, "temp_mode_as"):
+                    modes.enter_context(agent.temp_mode_as(type(agent.mode).AVERAGE_POLICY))
+            policy: Any = rl_agent_policy.JointRLAgentPolicy(game, dict(enumerate(made)), False)
+        else:
+            policy = made
+            made.solve()
+        learned = policy.action_probabilities
+        strategies = strategies_from_policy(game, lambda state: normalized(learned(state)))
+    return meta_exploitability(tree_of(KUHN), strategies), made
 
 
 def measured_learner(row):
