@@ -10,29 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precomp_games import MixturePolicy, RolloutValues, make_policy
-from precomp_games.algorithms import (
-    best_first_precomputation,
-    best_precomputation,
-    certified_precomputation,
-    value_against_components,
-)
+from precomp_games.algorithms import best_first_precomputation, best_precomputation, certified_precomputation
+from precomp_games.algorithms import value_against_components as values_of
 from tests.oracles import books
-from tests.oracles.games import (
-    SUPPORTS,
-    expand,
-    first,
-    kuhn_poker,
-    named_by,
-    random_evaluation,
-    random_policy,
-    sides,
-    uniform,
-)
-from tests.oracles.preparation import Preparation, Sets, named, preparations
+from tests.oracles.games import SUPPORTS, expand, first, kuhn_poker, named_by, random_policy, sides, uniform
+from tests.oracles.preparation import Preparation, Sets, evaluation, named, preparations
 from tests.properties import examples
 
 _WEIGHTS = [1, 3, 6, 2]
-_PREPARED = preparations(depth=3, most=300)
+_ANY, _ON_BOARDS = (preparations(kind, depth=3, most=300, repeated=True) for kind in ("any", "perfect"))
 _DRAWN = st.lists(st.sampled_from(SUPPORTS), min_size=2, max_size=4)  # the opponents' supports
 
 
@@ -133,16 +119,17 @@ def test_wrong_specs(spec, words):
 
 
 @examples(100)
-@given(_PREPARED, _DRAWN, st.sampled_from((0.1, 0.02, 0.001)))
+@given(_ANY, _DRAWN, st.sampled_from((0.1, 0.02, 0.001)))
 def test_every_set_is_worth_what_it_is_where_chance_draws_the_opponent(prepared, supports, penalty):
     """Played out with the mixture as a policy; and the best one of them is what the tree finds."""
     opponents, mixture = opponents_of(prepared, supports)
     apart = [prepared.against(policy) for policy in opponents]
     explicit = mixture.weights @ [each.utilities for each in apart]
     assert prepared.against(mixture.action_probabilities).utilities == pytest.approx(explicit, abs=1e-12)
-    found, sizes = best_of(prepared.against(mixture), penalty), list(map(len, prepared.choices))
+    mixed, sizes = prepared.against(mixture), list(map(len, prepared.choices))
+    found = best_of(mixed, penalty, position_key=str if named_by(prepared.game) == "position" else None)
     assert found.value == pytest.approx(Sets(sizes, explicit).value(penalty), abs=1e-9)
-    each = value_against_components(found)
+    each = values_of(found)
     worth = [one.worth(found.tree, found.memorization_set) for one in apart]
     assert each == pytest.approx(worth, abs=1e-9)
     assert mixture.weights @ each == pytest.approx(found.utility, abs=1e-9)
@@ -166,25 +153,25 @@ def _evaluated(prepared, policy, value):
 
 
 @examples(60)
-@given(preparations("perfect", depth=3, most=300), _DRAWN, st.sampled_from(("none", "reach", "values")))
+@given(_ON_BOARDS, _DRAWN, st.sampled_from(("none", "reach", "values")))
 def test_a_leaf_value_for_each_component(prepared, supports, truncate):
     """Stopping is evaluated on the spot, and worth what it is against whom chance has drawn."""
     opponents, mixture = opponents_of(prepared, supports)
-    values = [random_evaluation(k) for k in range(len(opponents))]
+    values = [evaluation(k) for k in range(len(opponents))]
     apart = np.array([_evaluated(prepared, *each) for each in zip(opponents, values, strict=True)])
-    found = best_of(prepared.against(mixture), 0.02, **_stops(values, truncate=truncate))
+    found = best_of(prepared.against(mixture), 0.02, **_stops(values, truncate=truncate, position_key=str))
     sets = Sets(list(map(len, prepared.choices)), mixture.weights @ apart)
     assert found.value == pytest.approx(sets.value(0.02), abs=1e-9)
     names = list(prepared.by_name)
     chosen = names.index(named(found.tree, prepared.player, found.memorization_set))
-    assert value_against_components(found) == pytest.approx(apart[:, chosen], abs=1e-9)
+    assert values_of(found) == pytest.approx(apart[:, chosen], abs=1e-9)
 
 
 @examples(40)
 @given(preparations("perfect", menu=False), _DRAWN)
 def test_certified_searches_agree_with_the_tree(prepared, supports):
     mixed = prepared.against(opponents_of(prepared, supports)[1])
-    given, value = (mixed.game, mixed.pre, mixed.sigma), random_evaluation(prepared.seed)
+    given, value = (mixed.game, mixed.pre, mixed.sigma), evaluation(prepared.seed)
     found = best_first_precomputation(*given, 0.01, mixed.player, value, gap=0.0)
     evaluated = best_of(mixed, 0.01, leaf_value=value, stop_value="evaluate")
     assert found.lower == pytest.approx(evaluated.value, abs=1e-9)
@@ -219,9 +206,7 @@ def _three(first):
 
 VALUED = {
     "exact": lambda: {},
-    "one evaluation": lambda: _stops(Transposing(50)),
     "an evaluation for each": lambda: _stops(_three(50)),
-    "cut by values": lambda: _stops(_three(50), truncate="values"),
     "evaluated leaves": lambda: {"leaf_value": _three(50)},
     "two kinds": lambda: {"leaf_value": ["exact", Transposing(51), "exact"]},
 }
@@ -233,12 +218,11 @@ def test_histories_that_transpose_are_mixed_by_their_own_posteriors(how):
     mixed = on_board(MixturePolicy(opponents, [1, 2, 3]), list(VALUED).index(how) % 2)
     one = best_of(mixed, 0.003, position_key=str, **options)
     if how not in ("exact", "two kinds"):  # whose leaves are played on from, level by level
-        values = options["leaf_value"]
-        for asked in [*opponents, *(values if isinstance(values, list) else [values])]:
+        for asked in [*opponents, *options["leaf_value"]]:
             assert len(asked.asked) - len(set(asked.asked)) <= 40  # spot checks of the key ask again
     other = best_of(mixed, 0.003, **VALUED[how]())
     shared, apart = one.tree, other.tree
-    assert shared.num_positions < (1.0 if how == "cut by values" else 0.8) * shared.num_histories
+    assert shared.num_positions < 0.8 * shared.num_histories
     for name in ("parent", "action", "infoset", "sigma", "sigma_pre", "value"):
         assert getattr(shared, name) == pytest.approx(getattr(apart, name), abs=1e-12, nan_ok=True)
     positions = {}
@@ -246,10 +230,10 @@ def test_histories_that_transpose_are_mixed_by_their_own_posteriors(how):
         row = tuple(np.round(shared.sigma[shared.children(h)], 9))
         positions.setdefault(shared.position[h], set()).add(row)
     # Equal positions, played differently.
-    assert how == "cut by values" or any(len(rows) > 1 for rows in positions.values())
+    assert any(len(rows) > 1 for rows in positions.values())
     assert one.value == pytest.approx(other.value, abs=1e-12)
-    each = value_against_components(one)
-    assert each == pytest.approx(value_against_components(other), abs=1e-12)
+    each = values_of(one)
+    assert each == pytest.approx(values_of(other), abs=1e-12)
     assert np.array([1, 2, 3]) / 6 @ each == pytest.approx(one.utility, abs=1e-12)
 
 
@@ -271,16 +255,16 @@ def test_components_are_sampled_travel_and_are_missed():
     mixed = on_kuhn("mixture(a=random,b=uniform,weights=of(a=1,b=3))")
     exact, found = best_of(mixed, 1.0), best_of(mixed, 1.0, leaf_value=RolloutValues(games=20_000))
     assert found.utility == pytest.approx(exact.utility, abs=0.05)
-    assert [0.25, 0.75] @ value_against_components(found) == pytest.approx(found.utility, abs=1e-12)
+    assert [0.25, 0.75] @ values_of(found) == pytest.approx(found.utility, abs=1e-12)
     best = best_of(mixed, 0.01)
-    each = value_against_components(pickle.loads(pickle.dumps(best)))
-    assert each == pytest.approx(value_against_components(best))
+    each = values_of(pickle.loads(pickle.dumps(best)))
+    assert each == pytest.approx(values_of(best))
     with pytest.raises(ValueError, match="expected one leaf_value, or one for each of"):
         best_of(mixed, 0.1, leaf_value=["exact"])
     plain = best_of(on_kuhn("uniform"), 0.1)
     assert plain.tree.mixture is None
     with pytest.raises(ValueError, match="expected a tree whose opponent is a MixturePolicy"):
-        value_against_components(plain)
+        values_of(plain)
 
 
 def test_who_memorizes_is_drawn_at_each_move_or_no_mixture():
