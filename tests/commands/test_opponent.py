@@ -1,9 +1,10 @@
-"""`precomp-games opponent`: one command for both colors, whose games they are, what goes on from there."""
+"""`precomp-games opponent` and `scout`: one command for both colors, whose games they are, what goes on."""
 
 import csv
 import dataclasses
 import json
 import os
+import random
 import subprocess
 import sys
 import types
@@ -17,7 +18,8 @@ from precomp_games.chess.model.played import Person
 from precomp_games.commands import judge, match, opponent, scout
 from precomp_games.commands._chess import earlier_run, earlier_runs
 from precomp_games.commands.judge import book_and_settings
-from tests.commands.conftest import ENGINE, FEW, GAMES, LINES
+from tests.chess.test_scouting import random_games
+from tests.commands.conftest import ENGINE, FEW, GAMES, LINES, call
 from tests.oracles.pages import against_people
 from tests.oracles.pgn import game
 
@@ -158,6 +160,84 @@ def test_a_folder_is_named_after_the_person_and_nothing_else(name, expected):
     assert opponent.folder_name(name) == expected
 
 
+# -- people of a rating ----------------------------------------------------------------------------------
+
+
+@pytest.mark.engine
+# Costs seconds: a command with a real engine.
+def test_a_book_against_a_rating_has_two_parts_of_value(folder, run):
+    words = ["--opponent=human(rating=1300)", "--budget=6", "--max_evaluations=100", "--analyst_nodes=500"]
+    words += ["--check_nodes=1000", "--match_games=2", "--neighbors=0", "--maia=networks"]
+    printed = run("prepare", "--store=real.sqlite", *words, "--output_dir=rated")
+    assert "people rated about 1300" in printed and "by position" in printed and "on the clock" in printed
+    made = Preparation.read(folder / "rated")
+    settings = made.settings
+    assert (settings.evaluation, settings.rating) == ("people", 1300.0)
+    assert (settings.menu, settings.price) == (4, "positions")
+    assert made.clock >= 0.0 and 0 < made.learned <= 6
+    assert json.loads((folder / "rated" / "result.json").read_text())["clock"] == made.clock
+
+
+# Costs seconds: the whole command, with searches.
+def test_people_of_the_rating_are_behind_a_persons_games(folder, run):
+    words = ["--analyst_nodes=20", "--maia=networks", "--plies=4", "--budget=2", "--max_plies=5"]
+    words += ["--distrust=0.05", "--side=white", "--export=", "--penalty=2e-3", "--output_dir=friend"]
+    printed = run("opponent", GAMES, "Karpov, Anatoly", *ENGINE, *words)
+    assert "people rated 1329, by networks" in printed and "Missing" not in printed
+    hasty = ["--minutes=0", "--distrust=0", "--store=hasty.sqlite", "--output_dir=hasty", "--side=white"]
+    printed = run("opponent", GAMES, "Karpov, Anatoly", *ENGINE, *words, *hasty)
+    assert "Stopped             by --minutes=0, before all lines were compared" in printed
+    settings = Preparation.read(folder / "friend" / "white").settings
+    assert "prior=human(rating=1329,spread=200)" in settings.opponent
+    assert (settings.evaluation, settings.speed, round(settings.rating)) == ("people", "blitz", 1329)
+    # Elsewhere, without networks, an error names what is missing.
+    error = run("match", "--from=friend", ENGINE[0], "--games=2", status=1)
+    assert "expected networks of people's moves" in error
+
+
+# -- scouting --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def games(tmp_path):
+    """Games of "Me", and one of somebody whose name is a path."""
+    path = tmp_path / "games.pgn"
+    path.write_text(random_games(random.Random(2), 40) + game("1. e4 e5", "../../etc/passwd", "Nobody"))
+    return tmp_path
+
+
+def test_it_writes_a_page_lines_and_numbers(games):
+    status, printed, _ = call(games, "scout", "games.pgn", "Me", "--least=3", "--output_dir=out")
+    assert status == 0 and "Speeds, and seconds a move" in printed
+    out = games / "out"
+    assert {path.name for path in out.iterdir()} == {"scout.html", "scout.pgn", "scout.json"}
+    data = json.loads((out / "scout.json").read_text())
+    white, black = data["colors"]
+    assert data["games"] == white["lines"]["tally"]["games"] + black["lines"]["tally"]["games"]
+    stack = [*white["lines"]["replies"]]
+    for line in stack:
+        assert line["tally"]["games"] >= 3 and chess.Move.from_uci(line["move"])
+        stack += line["replies"]
+    with (out / "scout.pgn").open() as file:
+        first = chess.pgn.read_game(file)
+    assert first.variations[0].move.uci() == white["lines"]["replies"][0]["move"]
+    assert 'href="scout.pgn"' in (out / "scout.html").read_text()
+    # A name names no file.
+    assert call(games, "scout", "games.pgn", "../../etc/passwd", "--output_dir=odd", "--least=1")[0] == 0
+    assert {path.name for path in games.iterdir()} == {"games.pgn", "out", "odd"}
+    assert {path.name for path in (games / "odd").iterdir()} == {"scout.html", "scout.pgn", "scout.json"}
+
+
+def test_filters_say_what_they_take(games):
+    filters = ["--color=white", "--since=2020-03-01", "--until=2021-06", "--speed=blitz,rapid"]
+    status, printed, _ = call(games, "scout", "games.pgn", "Me", *filters)
+    assert status == 0
+    assert " by --color, " in printed and " by --since, " in printed and "With Black" not in printed
+    status, _, error = call(games, "scout", "games.pgn", "Me", *filters, "--rating=2000-2100", "--rated")
+    assert error.startswith("error: expected games of 'Me' that fit all filters, got none (40 games; ")
+    assert " by --speed, " in error and error.endswith(" by --rating)\n") and error.count("\n") == status == 1
+
+
 # -- what goes on from there -------------------------------------------------------------------------------
 
 
@@ -244,12 +324,6 @@ def test_a_page_shows_both_books(folder, prepared, run):
     assert "White and Black against Karpov Anatoly" in (folder / "page (1), a=b" / "report.html").read_text()
     run("report", _FROM, "--side=white", "--export=csv", "--output_dir=one")
     assert {path.name for path in (folder / "one").iterdir()} == {"report.html", "book.csv"}
-
-
-def test_drill_asks_the_book(prepared, run, monkeypatch):
-    monkeypatch.setattr("builtins.input", lambda prompt: "q")
-    printed = run("drill", _FROM, "--progress=drill.sqlite")
-    assert "White's of output/karpov_anatoly; --side=black is for the other." in printed
 
 
 # Costs seconds: imports in a process of its own.

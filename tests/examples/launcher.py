@@ -19,14 +19,13 @@ from absl.testing import flagsaver
 
 from tools.forked_runs import EXAMPLES as EXAMPLES
 from tools.forked_runs import RunServer
-from tools.forked_runs import command_of as command_of
 
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDER = ROOT / "examples"
 SERVER = RunServer()
 
 
-def launch(example, *flags, cwd=ROOT, has_engine=True, typed=os.devnull, folder=FOLDER):
+def launch(example, *flags, cwd=ROOT, has_engine=True, folder=FOLDER):
     """Run `python examples/EXAMPLE.py FLAGS` in a folder.
 
     Args:
@@ -34,12 +33,11 @@ def launch(example, *flags, cwd=ROOT, has_engine=True, typed=os.devnull, folder=
       flags: its flags.
       cwd: the folder.
       has_engine: on this machine, as it is.
-      typed: a file of what is typed.
       folder: where the example is.
     """
     words = [str(folder / f"{example}.py"), *map(str, flags)]
     with tempfile.NamedTemporaryFile("r") as out, tempfile.NamedTemporaryFile("r") as err:
-        streams = (os.fspath(typed), out.name, err.name)
+        streams = (os.devnull, out.name, err.name)
         code = SERVER.run(words, cwd, seconds=300, files=streams, has_engine=has_engine)
         return subprocess.CompletedProcess(words, code, out.read(), err.read())
 

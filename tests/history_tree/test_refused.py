@@ -69,11 +69,6 @@ def test_bad_arguments(arguments, words):
         from_game(**arguments)
 
 
-def test_a_position_key_for_policies_that_look_at_no_more():
-    policy = random_policy(1, "partial", "position")
-    from_game(**_BOARD, **_FLAT, sigma_pre=policy, sigma=policy, position_key=str)
-
-
 # -- games -----------------------------------------------------------------------------------------
 
 
