@@ -13,11 +13,10 @@ import pyspiel
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from open_spiel.python import rl_environment
 from open_spiel.python.observation import INFO_STATE_OBS_TYPE, make_observation
 
 from precomp_games import Menu, MetaPrecomputationGame, to_efg
-from precomp_games.meta_game.rules import FORMS, MEMORIZE
+from precomp_games.meta_game.rules import MEMORIZE
 from precomp_games.tree.base_game import named_game
 from tests.oracles.books import states
 from tests.oracles.games import SEEDS, expand, first, games, last, policy_pairs, random_tree, setting, uniform
@@ -283,23 +282,6 @@ def test_observations_that_openspiel_makes_of_the_observer(kuhn):
 def test_nothing_private_has_no_tensor(kuhn):
     kind = pyspiel.IIGObservationType(perfect_recall=True, private_info=pyspiel.PrivateInfoType.NONE)
     assert MetaPrecomputationGame(kuhn).make_py_observer(kind).tensor is None
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_learners_environment(form, kuhn):
-    """OpenSpiel's environment gives tensors, and an audit or a play from beginning to end."""
-    sampler = rl_environment.ChanceEventSampler(seed=1)
-    environment = rl_environment.Environment(MetaPrecomputationGame(kuhn, form), chance_event_sampler=sampler)
-    rng, returns = np.random.default_rng(1), []
-    for _ in range(50):
-        step = environment.reset()
-        while not step.last():
-            player = step.observations["current_player"]
-            assert len(step.observations["info_state"][player]) == 20
-            step = environment.step([int(rng.choice(step.observations["legal_actions"][player]))])
-        returns.append(step.rewards)
-    assert np.abs(np.sum(returns, axis=1)).max() <= 1e-12
-    assert len({r[0] for r in returns}) > 3
 
 
 # -- errors ----------------------------------------------------------------------------------------
