@@ -7,6 +7,7 @@ import math
 import pickle
 import pkgutil
 from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -25,13 +26,7 @@ from precomp_games.chess import EngineEvaluation, EnginePolicy, SearchLimit, act
 from precomp_games.chess.data.move_counts import CountsPolicy
 from precomp_games.chess.model.engine_policies import LinearUtility
 from precomp_games.chess.model.human import HumanPolicy
-from precomp_games.policies.leaf_values import (
-    EvaluatedValues,
-    ExactValues,
-    LeafContext,
-    LeafValues,
-    sample_size,
-)
+from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues, LeafContext, sample_size
 from precomp_games.policies.rows import as_batch_policy
 from precomp_games.policies.specs import parsed_spec, policy_names
 from tests.oracles.books import AsPolicy, play_value, states
@@ -198,13 +193,11 @@ def batch_of(answer):
     return made
 
 
-LEAF_VALUES: dict[str, LeafValues] = {
+LEAF_VALUES: dict[str, Any] = {
     "exact": ExactValues(),
     "rollouts": RolloutValues(games=5, seed=3),
     "function": EvaluatedValues(random_evaluation(3)),
-    "batch": EvaluatedValues(
-        SimpleNamespace(evaluate_batch=lambda some: list(map(random_evaluation(3), some)))
-    ),
+    "batch": EvaluatedValues(batch_of(lambda states: list(map(random_evaluation(3), states)))),
     "engine": EvaluatedValues(EngineEvaluation(HashEngine(), _LIMIT, 2, LinearUtility())),
 }
 

@@ -8,13 +8,7 @@ import pyspiel
 import pytest
 
 from precomp_games._support import deadlines
-from precomp_games._support.deadlines import (
-    Deadline,
-    OutOfTimeError,
-    as_far_as_time_goes,
-    limited,
-    time_is_up,
-)
+from precomp_games._support.deadlines import Deadline, OutOfTimeError, limited, time_is_up
 from precomp_games.chess import EnginePool, EvaluationStore, StoredEngine
 from precomp_games.chess.engines.uci import SearchCommand
 from precomp_games.policies.playouts import play_on
@@ -63,10 +57,10 @@ def test_steps_are_taken_as_far_as_time_goes(clock, seconds, end, found):
         return f"found {step}"
 
     with limited(Deadline(end)):
-        assert as_far_as_time_goes([1, 2, 4, 8], 8, work) == (found, f"found {found}")
-    assert as_far_as_time_goes([1, 2, 4, 8], 8, work) == (8, "found 8")
+        assert deadlines.as_far_as_time_goes([1, 2, 4, 8], 8, work) == (found, f"found {found}")
+    assert deadlines.as_far_as_time_goes([1, 2, 4, 8], 8, work) == (8, "found 8")
     with limited(Deadline(math.inf, lambda: True)):  # who is stopped has the first step
-        assert as_far_as_time_goes([1, 2, 4, 8], 8, work) == (1, "found 1")
+        assert deadlines.as_far_as_time_goes([1, 2, 4, 8], 8, work) == (1, "found 1")
 
 
 @pytest.mark.parametrize("end", [0.0, 10.0, 50.0, 1000.0, None])

@@ -225,15 +225,11 @@ def test_histories_that_transpose_are_mixed_by_their_own_posteriors(how):
     assert shared.num_positions < 0.8 * shared.num_histories
     for name in ("parent", "action", "infoset", "sigma", "sigma_pre", "value"):
         assert getattr(shared, name) == pytest.approx(getattr(apart, name), abs=1e-12, nan_ok=True)
-    positions = {}
-    for h in np.flatnonzero(shared.player == 1 - mixed.player):
-        row = tuple(np.round(shared.sigma[shared.children(h)], 9))
-        positions.setdefault(shared.position[h], set()).add(row)
-    # Equal positions, played differently.
-    assert any(len(rows) > 1 for rows in positions.values())
-    assert one.value == pytest.approx(other.value, abs=1e-12)
+    turns = np.flatnonzero(shared.player == 1 - mixed.player)
+    rows = {(shared.position[h], tuple(np.round(shared.sigma[shared.children(h)], 9))) for h in turns}
+    assert len(rows) > len({position for position, _ in rows})  # equal positions are played differently
     each = values_of(one)
-    assert each == pytest.approx(values_of(other), abs=1e-12)
+    assert [one.value, *each] == pytest.approx([other.value, *values_of(other)], abs=1e-12)
     assert np.array([1, 2, 3]) / 6 @ each == pytest.approx(one.utility, abs=1e-12)
 
 

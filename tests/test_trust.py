@@ -18,16 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precomp_games import HistoryTree, make_policy, register_policy
+from precomp_games import HistoryTree, chess, make_policy, register_policy
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games.chess import (
-    BookPage,
-    Drill,
-    EngineError,
-    EvaluationStore,
-    Preparation,
-    PreparationSettings,
-)
 from precomp_games.chess.model.model import preparation_policies
 from precomp_games.commands import spar
 from precomp_games.commands.uci import main
@@ -190,14 +182,14 @@ def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "result.json").write_text(json.dumps(message[""]))
         try:
-            made = Preparation.read(folder)
+            made = chess.Preparation.read(folder)
         except ValueError as error:
             words = "expected a result.json of precomp-games prepare, got" if holder is message else ""
             assert words in str(error) and "\n" not in str(error)
         else:
             assert holder is not message
             json.dumps(made.to_json(), indent=1)
-            assert BookPage(made).facts and str(made) and made.columns()
+            assert chess.BookPage(made).facts and str(made) and made.columns()
 
 
 def test_conditions_of_a_sparring_are_these_or_refused_in_one_line(tmp_path):
@@ -210,7 +202,7 @@ def test_conditions_of_a_sparring_are_these_or_refused_in_one_line(tmp_path):
             spar._check_conditions(path, message)
 
 
-@pytest.mark.parametrize("kind", [EvaluationStore, lambda path: Drill(small_book(), path)])
+@pytest.mark.parametrize("kind", [chess.EvaluationStore, lambda path: chess.Drill(small_book(), path)])
 def test_the_journal_of_a_database_names_no_file(kind, tmp_path):
     """SQLite itself reads a file that the end of a journal names, and removes it."""
     path, victim = tmp_path / "out" / "kept.sqlite", tmp_path / "victim.pgn"
@@ -222,7 +214,7 @@ def test_the_journal_of_a_database_names_no_file(kind, tmp_path):
     end = struct.pack(">I", (1 << 30) // 4096 + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
     journal = path.with_name("kept.sqlite-journal")
     journal.write_bytes(head.ljust(512, b"\0") + end)
-    with pytest.raises((ValueError, EngineError), match="a journal beside it that names another file"):
+    with pytest.raises((ValueError, chess.EngineError), match="a journal beside it that names another file"):
         kind(path)
     assert victim.read_text() == "1. e4 *"
     journal.write_bytes(head.ljust(512, b"\0"))  # one of its own is gone back by
@@ -291,7 +283,7 @@ def test_settings_say_by_whom_they_are_trusted(tmp_path):
         ({"opponent": "games(file=/nonexistent.pgn)"}, "opens and runs nothing"),
         (named, "a calibration that is shipped"),
     ):
-        settings = PreparationSettings(**fields, trusted=True)
+        settings = chess.PreparationSettings(**fields, trusted=True)
         assert "trusted" not in settings.as_dict()
         with pytest.raises(OSError, match="nonexistent"):
             preparation_policies(settings, HashEngine())
@@ -299,8 +291,8 @@ def test_settings_say_by_whom_they_are_trusted(tmp_path):
             preparation_policies(dataclasses.replace(settings, trusted=False), HashEngine())
     for trusted in (True, False):
         with pytest.raises(ValueError, match="trusted"):
-            Preparation.read(preparation(tmp_path / str(trusted), trusted=trusted))
-    assert not Preparation.read(preparation(tmp_path / "x")).settings.trusted
+            chess.Preparation.read(preparation(tmp_path / str(trusted), trusted=trusted))
+    assert not chess.Preparation.read(preparation(tmp_path / "x")).settings.trusted
 
 
 def test_game_strings_are_not_trusted(evil, tmp_path):
