@@ -1,9 +1,9 @@
 """Entropy bounds: Definition 3 against recursion over states, the theorems on every game tried."""
 
+import itertools
 import math
 
 import numpy as np
-import pyspiel
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium
 from precomp_games.algorithms.preparation.entropy_bounds import EntropyBounds, _loss, lines_needed
 from tests.oracles import books
-from tests.oracles.games import (
-    RandomTreeGame,
-    RandomTreeState,
-    expand,
-    random_menu,
-    random_policy,
-    random_tree,
-    sides,
-)
+from tests.oracles.games import EfgText, expand, first, random_menu, random_policy, random_tree, sides
 from tests.oracles.preparation import TINY, one_sided, preparations
 from tests.properties import examples
 
@@ -163,36 +155,28 @@ def test_theorem_1(setting, penalty, stop_value):
 # -- Theorem 2 -------------------------------------------------------------------------------------------
 
 
-class SureWinGame(RandomTreeGame):
-    """Player 0 answers each of player 1's moves rightly or wrongly, and wins 1 iff never wrongly."""
-
-    def min_utility(self):
-        return 0.0
-
-    def max_utility(self):
-        return 1.0
-
-    def new_initial_state(self):
-        return SureWinState(self)
-
-
-class SureWinState(RandomTreeState):
-    def _node(self):
-        _, depth, replies, _ = self.settings
-        turn, wrong = len(self.path), 1 in self.path[1::2]
-        if wrong or turn == depth:
-            return int(pyspiel.PlayerId.TERMINAL), np.ones(0), float(not wrong)
-        return 1 - turn % 2, np.ones(replies if turn % 2 == 0 else 2), 0.0
-
-
 def _sure_win(replies, rounds):
-    return SureWinGame({"actions": replies, "depth": 2 * rounds})
+    """Player 0 answers each of player 1's moves rightly or wrongly, and wins 1 iff never wrongly."""
+    text, one, two = EfgText(), itertools.count(1), itertools.count(1)
+
+    def walk(left):
+        if not left:
+            text.leaf(1, 0)
+            return
+        text.move(2, next(two), range(replies))
+        for _ in range(replies):
+            text.move(1, next(one), ["right", "wrong"])
+            walk(left - 1)
+            text.leaf(0, 1)
+
+    walk(rounds)
+    return text.game()
 
 
 def _policy(right, weights):
     """Player 0 is right with some probability, player 1 replies by weights."""
-    replies = dict(enumerate((weights / weights.sum()).tolist()))
-    return lambda state: {0: right, 1: 1.0 - right} if state.current_player() == 0 else replies
+    rows = [right, 1.0 - right], (weights / weights.sum()).tolist()
+    return lambda state: dict(zip(state.legal_actions(), rows[state.current_player()], strict=True))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +187,7 @@ def test_theorem_2_in_equilibrium(replies, rounds, penalty, own_penalty):
     """sigma_pre always wins; sigma of player 0 is right half the time, player 1's is nearly uniform."""
     tree = expand(
         _sure_win(replies, rounds),
-        lambda state: {0: 1.0},
+        first,
         _policy(0.5, 1.0 / (1.0 + 0.2 * np.arange(replies))),
         (penalty, own_penalty),
         truncate="none",
@@ -231,7 +215,7 @@ def test_theorem_2_in_equilibrium(replies, rounds, penalty, own_penalty):
 
 def test_theorem_2_says_nothing_where_it_does_not_speak():
     # Two negative factors: nothing is lacking, and lambda L is beyond e^-5. Their product was 5.35.
-    bounds = EntropyBounds(one_sided(_sure_win(2, 5), 0, lambda state: {0: 1.0}, _policy(0.5, np.ones(2))), 0)
+    bounds = EntropyBounds(one_sided(_sure_win(2, 5), 0, first, _policy(0.5, np.ones(2))), 0)
     assert bounds.moves == 10
     for value, v, penalty in ((0.9, 0.1, 0.5), (0.9, 0.1, 1e-6), (0.1, 0.9, 0.5)):
         assert bounds.theorem_2_bound(value, v, penalty) == 0.0
