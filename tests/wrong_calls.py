@@ -118,18 +118,13 @@ def _of_games():
         "game": Arg(game, "kuhn_pokr", three),
         "state": state,
         "states": [state],
-        "player_id": Arg(state.current_player(), 1 - state.current_player()),
         "search.player_id": Arg(1, 0),
-        "lookahead.player_id": Arg(0, 1),
         "base_key": str,
         "policy": last,
         "sigma_pre": Arg(random_policy(1), *NO_POLICIES, [last] * 3),
         "sigma": Arg(random_policy(2), *NO_POLICIES, [last] * 3),
         "penalties": Arg(1.0, 0.0, [0.1, math.nan], (0.1, 0.2, 0.3)),
         "with_weights.weight": np.ones(tree.num_infosets),
-        "from_game.weight": Arg(lambda state: 1.0, *answering(-1.0, "much")),
-        "from_game.position_key": Arg(str, *answering([1], 0)),
-        "max_histories": Arg(1000, 3),
         "leaf_value": Arg("exact", *NO_EVALUATIONS),
         "position_key": str,
         "actions": tree.actions(5),
@@ -192,7 +187,6 @@ def _of_preparation():
     """Return values for those who prepare on a tree, one player or both."""
     game, kuhn = random_tree(3, depth=5), pyspiel.load_game("kuhn_poker")
     tree, other_tree = _tree(game), _tree(game, sigma=random_policy(3))
-    rival_alone = _tree(game, penalties=(math.inf, 0.001))  # that only player 1 can prepare on
     evaluated = _tree(game, penalties=(0.001, math.inf), stop_value="evaluate")  # that knows no strategies
     mixed = (random_policy(2), MixturePolicy([random_policy(2), random_policy(3)]))
     against_several = _tree(game, sigma=mixed, penalties=(0.001, math.inf), truncate="reach")
@@ -203,19 +197,13 @@ def _of_preparation():
     other = MetaStrategy.of_set(other_tree, 1, [])
     meta_game = MetaPrecomputationGame(tree)
     meta_policy = policy.UniformRandomPolicy(meta_game)
-    kuhn_table, alone = policy.TabularPolicy(kuhn), HistoryTree.of_game(kuhn)
+    kuhn_table = policy.TabularPolicy(kuhn)
     solvers.save_policy(kuhn_table, folder() / "policy.npz")
-    solved = ("equilibrium", "exploitability", "sequence_form_lp")
-    of_both = ["MetaStrategy", "restricted_nash", *(f"meta_{name}" for name in solved)]
-    of_one = ("solve", "best_response", "nash_conv")
-    perfect = ("best_first", "certified", "confirmed")
     no_tree: list[Any] = [{"penalty_0": "x"}, {"penalty_0": -3.0}, {"penalty": 1}, {"tree_file": 3}]
     no_tree += [{"tree_file": "t.npz", "penalty_0": 0.3}]
     no_tree += [{"check_supports": 1}, {"sigma": "uniform"}, {"game": "kuhn_poker"}, {"game": {"name": 3}}]
     named = {
-        "algorithms.tree": Arg(tree, rival_alone),
         "robust_precomputation.tree": Arg(evaluated, tree),
-        **dict.fromkeys([f"{name}.tree" for name in of_both], Arg(tree, evaluated)),
         "opponent": Arg(rival, half, other),
         "strategies": Arg((half, rival), (rival, half), (half, rival, half), (half, other)),
         "memorize": half.memorize,
@@ -235,9 +223,6 @@ def _of_preparation():
         "confirmed_precomputation.penalty": 0.05,
         "MetaGamePolicy.action_probabilities.state": _moved(meta_game.new_initial_state()),
         "strategies_from_policy.policy": Arg(meta_policy, kuhn_table, *NO_POLICIES),
-        **dict.fromkeys([f"{name}_precomputation.game" for name in perfect], Arg(game, kuhn, "kuhn_pokr")),
-        **dict.fromkeys([f"{each}.game" for each in of_one], Arg(alone, tree, "kuhn_poker(players=3)")),
-        **dict.fromkeys(["best_response.policy", "nash_conv.policy"], Arg(kuhn_table, *NO_POLICIES)),
         "save_policy.policy": kuhn_table,
         "load_policy.game": kuhn,
         "load_policy.path": folder() / "policy.npz",
@@ -274,20 +259,16 @@ def _of_correlation():
         "public": Arg(public, *answering([1], None)),
         "only": (0, 1),
         "SequenceGame.infoset_of.key": Arg(whole.players[0].keys[1], "no such"),
-        "other": Arg(decomposed, other),
         "SequenceGame.restrict()": decomposed.restrict,
         **dict.fromkeys(["CorrelationPlan.entries.first", "second"], Arg(several, several + 99)),
         "xi": Arg(np.array(plan.xi), 2.0 * plan.xi, -plan.xi, other_plan.xi),
-        "CorrelationPlan.utilities.label": Arg(..., 0),
         "CorrelationPlan.welfare()": refined.plan.welfare,
-        "plan_game": Arg(whole, other),
         "blueprint": Arg(uniform, efce.uniform_blueprint, other_plan, silent),
         "policy_blueprint.policies": (policy.TabularPolicy(game),) * 2,
         "floors": Arg((-3.0, -math.inf), (0.0, math.inf), (0.0, "a")),
         "of_subgames.game": Arg(decomposed, whole, decomposed.restrict(0)[0]),
         "Resolving.name": level.names[0],
         "Resolving.deeper.refined": Arg(refined_first, refined, _refined(two_rounds, jittered, "separate")),
-        "Resolving.deeper.public": Arg(further, *answering([1], None)),
         "Resolving.complete()": deeper.complete,
         "complete.refinements": Arg([efce.refine_lp(deeper.problem(deeper.names[0]))], [refined]),
         "stitch.game": Arg(decomposed, whole, richer),
@@ -364,9 +345,7 @@ def _of_chess():
         "EvaluationStore.limit": Arg(limit, "nodes=0"),  # or its text
         "epd": epd,
         "put.result": Arg(result, SearchResult((), 1, 1)),
-        "keys": Arg([key], [key[:3]]),
         # policies and evaluations
-        "chess.engine": Arg(engine, store),
         "utility": LinearUtility(),
         "chess.spec": Arg("uci(r=20,top_k=3)", "nonsense", "uci(nodes=1,depth=1)"),
         "prior": Arg("uniform", "nonsense"),
