@@ -173,8 +173,10 @@ def test_results_come_in_the_order_asked(workers, multipv, limit):
         assert len(pids(pool)) == workers
         assert pool.search([], limit, multipv) == []
         assert pool.search(asked[::-1], limit, multipv) == results[::-1]
+        played = pool.search(asked[-6:], limit, multipv, samples=workers)
     assert results == [expected(epd, multipv, limit) for epd in asked]
     assert seen == dict(zip(asked, results, strict=True))
+    assert played == [answered(epd, multipv, limit, workers) for epd in asked[-6:]]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,7 @@ def test_a_fault_is_cured_by_another_process_or_ends_in_one_error(fault, limit, 
     assert state.stat().st_size == 3
 
 
-def test_too_few_lines_are_searched_on_for(caplog):
+def test_too_few_lines_are_searched_on_for(caplog, tmp_path):
     """At 300 nodes it has three lines of four in the first position, and all of them at 1,200."""
     asked, limit = [START, *EPDS[1:4]], SearchLimit(nodes=300)
     found = []
@@ -217,9 +219,7 @@ def test_too_few_lines_are_searched_on_for(caplog):
     assert found[0] == found[1]
     message = [record.getMessage() for record in caplog.records]
     assert len(message) == 2 and all("nodes=300 is too little for 4 lines" in text for text in message)
-
-
-def test_too_few_lines_by_an_accident_are_asked_for_again(tmp_path):
+    # If it was an accident, the same is asked again.
     command = [*FAKE, "--fault=few-lines", "--times=1", f"--state={tmp_path / 'count'}"]
     with EnginePool(command, workers=1) as pool:
         assert pool.search([START], LIMIT, 2) == [expected(START, 2)]
@@ -317,15 +317,6 @@ def test_an_identity_has_the_options_that_are_not_usual(options, found):
         assert lacking or pool._slots[0].config["Hash"] == (32 if found == WILD else 16)
 
 
-def test_what_is_played_is_recorded_where_that_is_asked(pool):
-    asked = [*EPDS[:6], ONE_MOVE]
-    for multipv, limit in ((1, LIMIT), (2, LIMIT), (2, DEPTH)):
-        found = pool.search(asked, limit, multipv, samples=1)
-        assert found == [answered(epd, multipv, limit) for epd in asked]
-    (thrice,) = pool.search(asked[:1], LIMIT, 1, samples=3)
-    assert thrice.played == ((answered(START, 1).played[0][0], 3),) and thrice.samples == 3
-
-
 def test_every_draw_counts_once_also_where_processes_die(tmp_path):
     fault = ["--fault=exit", "--times=2", f"--state={tmp_path / 'count'}"]
     with EnginePool([*FAKE, *fault], workers=2, options={"Skill Level": 5}) as pool:
@@ -340,16 +331,12 @@ def test_every_draw_counts_once_also_where_processes_die(tmp_path):
         assert result.lines == expected(epd, 2).lines
 
 
-NO_KING = "8/8/8/8/8/8/8/8 w - -"
-
-
-@pytest.mark.parametrize(  # the first one with clocks
-    "epd", [chess.STARTING_FEN, START.replace("K", "k", 1), NO_KING, STALEMATE, START + "\nquit"]
-)
-def test_nothing_is_searched_where_a_position_is_none(pool, epd):
+def test_nothing_is_searched_where_a_position_is_none(pool):
+    no_king, with_clocks = "8/8/8/8/8/8/8/8 w - -", chess.STARTING_FEN
     seen = []
-    with pytest.raises(ValueError, match=r"EnginePool\.search\(\): expected a position"):
-        pool.search([START, epd], LIMIT, 2, lambda epd, _: seen.append(epd))
+    for epd in (with_clocks, no_king, START.replace("K", "k", 1), STALEMATE, START + "\nquit"):
+        with pytest.raises(ValueError, match=r"EnginePool\.search\(\): expected a position"):
+            pool.search([START, epd], LIMIT, 2, lambda epd, _: seen.append(epd))
     assert seen == []
 
 
@@ -550,9 +537,8 @@ def test_what_is_not_read_may_be_anything():
     assert found.lines == (Line("e1g1", 7, None),)
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
+def test_bad_reports_are_refused():
+    for text, what in (
         ("", "no 2 exact"),
         (DEPTH_1.replace("d2d4", "e2e4"), "no 2 exact"),  # the same move twice
         (DEPTH_1.replace("d2d4", "d2d5"), "illegal move"),
@@ -563,12 +549,9 @@ def test_what_is_not_read_may_be_anything():
         ("score mate " + 20 * "9", f"mate '{20 * '9'}'"),
         ("multipv 0", "multipv '0'"),
         *((f"nodes {number}", f"nodes '{number[:20]}'") for number in (str(2**63), 5000 * "9")),
-    ],
-    ids=lambda text: text[:40],
-)
-def test_bad_reports_are_refused(text, what):
-    with pytest.raises(BadOutput, match=what):
-        report(text).result(FEN, "e2e4", SearchLimit(nodes=20))
+    ):
+        with pytest.raises(BadOutput, match=what):
+            report(text).result(FEN, "e2e4", SearchLimit(nodes=20))
 
 
 def test_a_search_may_end_before_its_limit_where_nothing_is_left_to_search():

@@ -201,9 +201,10 @@ def test_options_whose_names_have_spaces_are_written_with_underscores():
 DRAWN = "to depend on no history, got a mixture that is drawn once"
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
+def test_refusals(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.pgn").write_text('[White "A"]\n[Black "B"]\n\n1. e4 e5 *\n')
+    for spec, message in (
         ("uci(nodes=-5)", "nodes"),
         ("uci(depth=20000)", "depth to be an integer from 1 to 10000"),
         ("uci(store=a.sqlite)", "engine= beside store="),
@@ -212,13 +213,9 @@ DRAWN = "to depend on no history, got a mixture that is drawn once"
         ("noisy(policy=mixture(a=uci(),b=uci(r=40)))", DRAWN),
         ("games(file=x.pgn,prior=mixture(a=uci(),b=uci()))", DRAWN),
         (f"uci(engine={sys.executable} arguments)", "no such file"),  # one file, and no command
-    ],
-)
-def test_refusals(spec, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.pgn").write_text('[White "A"]\n[Black "B"]\n\n1. e4 e5 *\n')
-    with pytest.raises((ValueError, prep.EngineError), match=message):
-        prep.opponent_policy(GAME, spec, HashEngine(), trusted=True)
+    ):
+        with pytest.raises((ValueError, prep.EngineError), match=message):
+            prep.opponent_policy(GAME, spec, HashEngine(), trusted=True)
 
 
 # -- games, by all moves so far ------------------------------------------------------------------------------

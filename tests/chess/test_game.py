@@ -68,6 +68,8 @@ def test_what_it_says_about_itself() -> None:
     state = play(ChessGame(), "e2e4", "c7c5")
     assert state.observation_string(0) == state.board.fen()
     assert state.information_state_string(1) == "e2e4 c7c5"
+    private = pyspiel.IIGObservationType(False, False, pyspiel.PrivateInfoType.SINGLE_PLAYER)
+    assert game.make_py_observer(private).string_from(state, 0) == ""
 
 
 # Moves and actions.

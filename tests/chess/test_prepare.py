@@ -214,18 +214,16 @@ def test_positions_share_their_price():
     assert best_precomputation(uncut, 0, price="positions").value == pytest.approx(best.value, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("keep", "words"),
-    [
+def test_books_that_cannot_be_kept_are_refused():
+    move = chess.Move.from_uci("e2e4")
+    for keep, words in (
         ({chess.Board().epd(): "e2e4"}, "a legal move"),
-        (keep_of("e5", chess.Move.from_uci("e2e4")), "positions of White's"),
-        ({"nonsense": chess.Move.from_uci("e2e4")}, "positions of White's"),
-        ({7: chess.Move.from_uci("e2e4")}, "positions of White's"),
-    ],
-)
-def test_books_that_cannot_be_kept_are_refused(keep, words):
-    with pytest.raises(ValueError, match=rf"^preparation_tree\(\): expected keep to have {words}"):
-        prep.preparation_tree(SETTINGS, HashEngine(), keep=keep)
+        (keep_of("e5", move), "positions of White's"),
+        ({"nonsense": move}, "positions of White's"),
+        ({7: move}, "positions of White's"),
+    ):
+        with pytest.raises(ValueError, match=rf"^preparation_tree\(\): expected keep to have {words}"):
+            prep.preparation_tree(SETTINGS, HashEngine(), keep=keep)
 
 
 # -- the best parts of books, against all parts of small ones ------------------------------------------------
@@ -292,8 +290,8 @@ def engines():
 
 @pytest.fixture(scope="module")
 def plain(engines):
-    """The best book against the settings' opponent."""
-    return prep.prepare(SETTINGS, engines)
+    """The best book against the settings' opponent; of a whole tree none is known before its end."""
+    return prep.prepare(SETTINGS, engines, improved=lambda _: pytest.fail("not the end"))
 
 
 def search_of(made) -> Any:
@@ -456,52 +454,40 @@ def test_a_search_ends_when_it_is_enough_and_its_best_book_can_be_written_before
         assert found[-1].book.positions[0].history == made.book.positions[0].history
 
 
-def test_of_a_whole_tree_no_book_is_known_before_its_end(engines):
-    prep.prepare(SETTINGS, engines, improved=lambda _: pytest.fail("of a whole tree nothing is known before"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "how", "error"),
-    [
+def test_what_does_not_go_together_is_refused(engines):
+    for changes, how, error in (
         ({}, {"enough": lambda: False}, "a choice of moves, or games, where enough is given"),
         ({"menu": 2}, {"plan": (1, 2)}, r"prepare\(\): expected settings.menu to be 0 or 1 with a plan"),
         ({"distrust": 0.3}, {"plan": (1, 2)}, r"no distrust with these .* got menu=0 and distrust=0\.3"),
         ({"menu": 2, "price": "positions", "distrust": 0.1}, {}, r"got menu=2 and distrust=0\.1"),
         (_CHECKED, {}, r"menu of 2 or more, and no games, where settings\.check"),
         (_CHECKED | {"menu": 2, "evaluation": "calibrated"}, {}, r"and no games, where settings\.check"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(changes, how, error, engines):
-    with pytest.raises(ValueError, match=error):
-        prep.prepare(dataclasses.replace(SETTINGS, **changes), engines, **how)
+    ):
+        with pytest.raises(ValueError, match=error):
+            prep.prepare(dataclasses.replace(SETTINGS, **changes), engines, **how)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_json_that_is_no_preparation(plain, tmp_path):
+    data, played = json_of(plain), {"games": {"played": 1}, "work": {}, "stops": []}
+    assert read_of(data, tmp_path).utility == data["utility"]
+    near = {"name": "near", "games": 0, "score": 0.5, "unprepared": 0.5, "standard_error": 0.0}
+    for wrong in (
         {"utility": "high"},
         {"unprepared": None},
-        {"games": {"played": 1}, "work": {}, "stops": [], "standard_error": -1.0},
-        {"games": {"played": 1}, "work": {}, "stops": [{"after": "e2e4"}]},
-        {"games": {"played": "1"}, "work": {}, "stops": []},
+        played | {"standard_error": -1.0},
+        played | {"stops": [{"after": "e2e4"}]},
+        played | {"games": {"played": "1"}},
         {"learned": "x"},
         {"budget": -1},
-        {"neighbors": [{"name": "near", "games": 0, "score": 0.5, "unprepared": 0.5, "standard_error": 0.0}]},
-        {"budget": "9"},
+        {"neighbors": [near]},
         {"memorized": [{}]},
-        {"person": 7},
         {"person": {"name": "Ann", "games": -1, "first": None, "last": None}},
         {"played_games": [7]},
-        {"replies": [{"after": ["e2e4"], "count": 1, "games": [3]}]},
-        {"replies": [{"after": ["e2e4"], "count": 1, "games": [-1]}]},
+        *({"replies": [{"after": ["e2e4"], "count": 1, "games": [k]}]} for k in (3, -1)),
         {"settings": {"trusted": True}},
-    ],
-)
-def test_json_that_is_no_preparation(wrong, plain, tmp_path):
-    data = json_of(plain)
-    assert read_of(data, tmp_path).utility == data["utility"]
-    with pytest.raises(ValueError, match=r"Preparation\.read\(\): expected a result\.json of precomp"):
-        read_of(data | wrong, tmp_path)
+    ):
+        with pytest.raises(ValueError, match=r"Preparation\.read\(\): expected a result\.json of precomp"):
+            read_of(data | wrong, tmp_path)
     data["memorized"][0]["evaluation"] = {"cp": 10**400}
     with pytest.raises(ValueError, match="expected cp to be an integer from -1000000 to 1000000"):
         read_of(data, tmp_path)
