@@ -1,6 +1,5 @@
 """`precomp-games opponent` and `scout`: one command for both colors, whose games they are, what goes on."""
 
-import csv
 import dataclasses
 import json
 import os
@@ -9,7 +8,6 @@ import subprocess
 import sys
 import types
 
-import chess.pgn
 import pytest
 from absl import flags
 
@@ -19,9 +17,10 @@ from precomp_games.commands import judge, match, opponent, scout
 from precomp_games.commands._chess import earlier_run, earlier_runs
 from precomp_games.commands.judge import book_and_settings
 from tests.chess.test_scouting import random_games
-from tests.commands.conftest import ENGINE, FEW, GAMES, LINES, call
+from tests.commands.conftest import ENGINE, FEW, GAMES, LINES
+from tests.examples.launcher import result_of, table
 from tests.oracles.pages import against_people
-from tests.oracles.pgn import game
+from tests.oracles.pgn import game, games_of, read_back
 
 _AGAIN = "once; again (1), a=b [%C3]"
 _FROM = "--from=output/karpov_anatoly"
@@ -43,11 +42,9 @@ def there(folder, monkeypatch):
 # Costs seconds: a person's model and both books, with an engine.
 def test_one_command_prepares_both_colors(folder, prepared):
     made = folder / "output" / "karpov_anatoly"
-    assert {path.name for path in made.iterdir()} == {
-        *("report.html", "white", "black", "white-book.csv", "black-book.csv"),
-        *("scout.html", "scout.pgn", "scout.json"),
-        *("white-lichess-1.pgn", "black-lichess-1.pgn"),
-    }
+    pages = {"report.html", "scout.html", "scout.pgn", "scout.json", "white", "black"}
+    exports = {f"{side}-{name}" for side in ("white", "black") for name in ("book.csv", "lichess-1.pgn")}
+    assert {path.name for path in made.iterdir()} == pages | exports
     played = "Played              40 games, 2000-01 to 2003-01, rated 1300, then 1400"
     assert prepared.startswith(f"{played}\n\nWith White\ngames  share")
     assert 'href="report.html"' in (made / "scout.html").read_text()
@@ -58,7 +55,7 @@ def test_one_command_prepares_both_colors(folder, prepared):
         assert there.settings.opponent.startswith(f'games(file="{GAMES}",player=Karpov Anatoly; Karpov A.,')
         assert (made / side / "opponent.npz").is_file()
         assert (made / side / "positions.csv").is_file() == (side == "white")
-        assert json.loads((made / side / "result.json").read_text())["model"]["read"].startswith("40 games")
+        assert result_of(made / side)["model"]["read"].startswith("40 games")
     plays, worth, sure = prepared.rpartition("What to expect\n")[2].splitlines()
     assert plays.startswith("Karpov, Anatoly; Karpov, A.: after 1. ")
     assert "; with White expect e4 in " in plays
@@ -67,11 +64,8 @@ def test_one_command_prepares_both_colors(folder, prepared):
     assert sure.startswith("Guesses, ") and " of that with White; at worst, " in sure
     page = (made / "report.html").read_text()
     assert "What to expect" in page and "by a model of 40 games" in page
-    with (made / "white-lichess-1.pgn").open() as file:
-        read = chess.pgn.read_game(file)
-    assert read is not None and not read.errors and read.variations
-    with (made / "white-book.csv").open(newline="") as file:
-        first, *replies = [row["reply"] for row in csv.DictReader(file)]
+    assert read_back(made / "white-lichess-1.pgn").variations
+    first, *replies = [row["reply"] for row in table(made / "white-book.csv")]
     # To a first move that nobody played.
     assert first == "" and set(replies) == {"a guess: never seen, an engine thinks so"}
     assert " ".join((made / "white-lichess-1.pgn").read_text().split()).count("(a guess)") >= len(replies)
@@ -126,7 +120,7 @@ def test_a_prediction_that_no_games_can_test_is_unknown(tags, message, folder, r
     earlier.touch()
     printed = run("opponent", "odd.pgn", name, *_SMALL, "--behind=fitted", *few)
     assert "\x1b" not in printed and f"Prediction          {message}" in printed and "Distrust" not in printed
-    result = json.loads((folder / output / "black" / "result.json").read_text())
+    result = result_of(folder / output / "black")
     assert result["model"]["bits"] is None and result["settings"]["distrust"] == 0.0
     settings = Preparation.read(folder / output / "black").settings
     assert settings.opponent.startswith("games(file=odd.pgn,player=Kar[31mpov A,") and not earlier.exists()
@@ -175,7 +169,7 @@ def test_a_book_against_a_rating_has_two_parts_of_value(folder, run):
     assert (settings.evaluation, settings.rating) == ("people", 1300.0)
     assert (settings.menu, settings.price) == (4, "positions")
     assert made.clock >= 0.0 and 0 < made.learned <= 6
-    assert json.loads((folder / "rated" / "result.json").read_text())["clock"] == made.clock
+    assert result_of(folder / "rated")["clock"] == made.clock
 
 
 # Costs seconds: the whole command, with searches.
@@ -199,43 +193,37 @@ def test_people_of_the_rating_are_behind_a_persons_games(folder, run):
 
 
 @pytest.fixture
-def games(tmp_path):
-    """Games of "Me", and one of somebody whose name is a path."""
+def mine(tmp_path, here):
+    """Return a function that scouts "Me", or another one, in games of mine and of whose name is a path."""
     path = tmp_path / "games.pgn"
     path.write_text(random_games(random.Random(2), 40) + game("1. e4 e5", "../../etc/passwd", "Nobody"))
-    return tmp_path
+    return lambda *words, name="Me", status=0: here("scout", "games.pgn", name, *words, status=status)
 
 
-def test_it_writes_a_page_lines_and_numbers(games):
-    status, printed, _ = call(games, "scout", "games.pgn", "Me", "--least=3", "--output_dir=out")
-    assert status == 0 and "Speeds, and seconds a move" in printed
-    out = games / "out"
+def test_a_page_lines_and_numbers_of_whom_is_scouted(mine, tmp_path):
+    assert "Speeds, and seconds a move" in mine("--least=3", "--output_dir=out")
+    out = tmp_path / "out"
     assert {path.name for path in out.iterdir()} == {"scout.html", "scout.pgn", "scout.json"}
-    data = json.loads((out / "scout.json").read_text())
-    white, black = data["colors"]
-    assert data["games"] == white["lines"]["tally"]["games"] + black["lines"]["tally"]["games"]
-    stack = [*white["lines"]["replies"]]
-    for line in stack:
-        assert line["tally"]["games"] >= 3 and chess.Move.from_uci(line["move"])
-        stack += line["replies"]
-    with (out / "scout.pgn").open() as file:
-        first = chess.pgn.read_game(file)
-    assert first.variations[0].move.uci() == white["lines"]["replies"][0]["move"]
+    data = result_of(out, "scout.json")
+    white, black = (color["lines"] for color in data["colors"])
+    assert data["games"] == white["tally"]["games"] + black["tally"]["games"]
+    assert all(line["tally"]["games"] >= 3 for line in white["replies"])
+    first = games_of(out / "scout.pgn")[0].variations[0]
+    assert first.move.uci() == white["replies"][0]["move"]
     assert 'href="scout.pgn"' in (out / "scout.html").read_text()
     # A name names no file.
-    assert call(games, "scout", "games.pgn", "../../etc/passwd", "--output_dir=odd", "--least=1")[0] == 0
-    assert {path.name for path in games.iterdir()} == {"games.pgn", "out", "odd"}
-    assert {path.name for path in (games / "odd").iterdir()} == {"scout.html", "scout.pgn", "scout.json"}
+    mine("--output_dir=odd", "--least=1", name="../../etc/passwd")
+    assert {path.name for path in tmp_path.iterdir()} == {"games.pgn", "out", "odd"}
+    assert {path.name for path in (tmp_path / "odd").iterdir()} == {"scout.html", "scout.pgn", "scout.json"}
 
 
-def test_filters_say_what_they_take(games):
+def test_filters_say_what_they_take(mine):
     filters = ["--color=white", "--since=2020-03-01", "--until=2021-06", "--speed=blitz,rapid"]
-    status, printed, _ = call(games, "scout", "games.pgn", "Me", *filters)
-    assert status == 0
+    printed = mine(*filters)
     assert " by --color, " in printed and " by --since, " in printed and "With Black" not in printed
-    status, _, error = call(games, "scout", "games.pgn", "Me", *filters, "--rating=2000-2100", "--rated")
+    error = mine(*filters, "--rating=2000-2100", "--rated", status=1)
     assert error.startswith("error: expected games of 'Me' that fit all filters, got none (40 games; ")
-    assert " by --speed, " in error and error.endswith(" by --rating)\n") and error.count("\n") == status == 1
+    assert " by --speed, " in error and error.endswith(" by --rating)\n")
 
 
 # -- what goes on from there -------------------------------------------------------------------------------
@@ -273,7 +261,7 @@ def test_settings_are_those_of_the_run_but_for_what_flags_say(prepared, capsys):
 def test_what_no_data_stand_for_is_in_flags_again(folder, prepared):
     """Nothing that a folder names is opened or run, but what a flag names."""
     made = folder / "output" / "karpov_anatoly" / "white"
-    result = json.loads((made / "result.json").read_text())
+    result = result_of(made)
     (folder / "bare").mkdir()
     (folder / "bare/book.pgn").write_bytes((made / "book.pgn").read_bytes())
 
@@ -299,7 +287,7 @@ def test_judge_and_review_have_the_book_and_the_opponent(folder, prepared, run):
     (folder / "new.pgn").write_text(game("1. d4 d5 2. c4 e6 3. Nc3 Nf6", "Me", "Karpov"))
     assert "--games: expected the games that you have played" in run("review", _FROM, *ENGINE, status=1)
     run("review", _FROM, "--side=white", "--games=new.pgn", "--player=Me", *few, "--output_dir=seen")
-    assert json.loads((folder / "seen/result.json").read_text())["reviewed"] == 1
+    assert result_of(folder / "seen")["reviewed"] == 1
 
 
 def test_match_plays_both_books(prepared, run, monkeypatch):

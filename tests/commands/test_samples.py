@@ -116,10 +116,7 @@ def test_the_sample_book_is_judged_and_the_sample_games_are_reviewed(here, tmp_p
     assert result["score"] == "Fitted score" and "0 of them new" in output["judge"]
     assert len(positions) == result["size"] == 22 and len(result["learn"]) == 10
     gains = sum(each["gain"] for each in positions)
-    assert result["unprepared"] + gains == pytest.approx(result["utility"], abs=1e-9)
-    assert result["value"] == pytest.approx(result["utility"] - 22 * 1e-3, abs=1e-12)
     assert 0.0 < result["own_regret"] < result["regret"] < 0.5
-    assert sorted(each["drop"] for each in positions) == list(range(1, 23))
     # Forgetting the first move is forgetting the book.
     assert (positions[0]["after"], positions[0]["forgetting"]) == ("(start)", pytest.approx(gains, abs=1e-9))
     assert sum(each["because"] == "the opponent" for each in result["not_met"]) == 54

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from precomp_games import Menu, MixturePolicy, RolloutValues
 from precomp_games.algorithms import best_precomputation
-from precomp_games.tree.expansion.positions import AlikeRows
 from tests.oracles.books import states
 from tests.oracles.games import (
     SEEDS,
@@ -25,7 +24,7 @@ from tests.oracles.games import (
     sides,
     uniform,
 )
-from tests.oracles.trees import efg, tree_of
+from tests.oracles.trees import efg
 from tests.properties import examples
 
 
@@ -142,15 +141,6 @@ def test_one_history_that_differs_is_found():
 
     holds()
     assert any(len(each) > 1 for each in lengths)
-
-
-def test_perfect_information_pays_nothing(monkeypatch):
-    def never(*_):
-        raise AssertionError
-
-    monkeypatch.setattr(AlikeRows, "hold", never)
-    tree_of.__wrapped__("random")
-    expand(pyspiel.load_game("tic_tac_toe"), first, uniform, (0.01, math.inf), position_key=str)
 
 
 def test_what_an_entry_hardly_ever_plays_may_be_missing():

@@ -46,6 +46,7 @@ from hypothesis import strategies as st
 from precomp_games import Menu
 from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equilibrium, meta_exploitability
 from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
+from tests.oracles.books import states
 from tests.oracles.games import (
     SEEDS,
     EfgText,
@@ -70,25 +71,17 @@ class _Shape:
     """
 
     def __init__(self, game):
-        self.longest = 0
-        self.lengths = (set(), set())
+        self.longest, self.lengths = 0, (set(), set())
         self.turns = (collections.defaultdict(int), collections.defaultdict(int))
         self.gap = [self._below(game.new_initial_state(), i) for i in (0, 1)]
-        self._walk(game.new_initial_state(), 0, (0, 0))
-
-    def _walk(self, state, length, turns):
-        self.longest = max(self.longest, length)
-        for i in (0, 1):
-            self.turns[i][length] = max(self.turns[i][length], turns[i])
-        if state.is_terminal():
-            return
-        player = state.current_player()
-        if player >= 0:
-            self.lengths[player].add(length)
-            self.gap[player] = max(self.gap[player], self._below(state, player))
-            turns = tuple(turns[i] + (i == player) for i in (0, 1))
-        for action in state.legal_actions():
-            self._walk(state.child(action), length + 1, turns)
+        for state in states(game):
+            movers, player = [step.player for step in state.full_history()], state.current_player()
+            self.longest = max(self.longest, len(movers))
+            for i in (0, 1):
+                self.turns[i][len(movers)] = max(self.turns[i][len(movers)], movers.count(i))
+            if player >= 0:
+                self.lengths[player].add(len(movers))
+                self.gap[player] = max(self.gap[player], self._below(state, player))
 
     def _below(self, state, player):
         if state.is_terminal():
