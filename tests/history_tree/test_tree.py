@@ -20,7 +20,6 @@ from tests.oracles.games import (
     level_game,
     penalties,
     policy_pairs,
-    random_policy,
     random_tree,
     setting,
     settings,
@@ -197,42 +196,38 @@ class _Counting:
         return [self.row(state) for state in states]
 
 
-@pytest.mark.parametrize("penalties", [(0.01, 0.02), (0.01, math.inf)])
-def test_one_batch_a_level_without_a_key(penalties):
-    game = random_tree(3, depth=6)
-    pre, sigma = ([_Counting(policy) for policy in pair] for pair in policy_pairs(3))
-    tree = expand(game, pre, sigma, penalties, leaf_value=lambda s: 0.0)
-    for i, wanted in itertools.product((0, 1), ("pre", "sigma")):
-        calls = (pre if wanted == "pre" else sigma)[i].calls
-        asked = [tuple(state.history()) for call in calls for state in call]
-        decides = tree.infoset >= 0 if wanted == "pre" else tree.num_children > 0
-        expected = np.flatnonzero(decides & (tree.player == i))
-        assert sorted(asked) == sorted(tuple(tree.actions(h)) for h in expected)  # each once
-        assert all(len({len(state.history()) for state in call}) == 1 for call in calls)
-        assert len(calls) == len({len(call[0].history()) for call in calls})
-    assert tree.work["policy_queries"] == sum(len(c) for p in (*pre, *sigma) for c in p.calls)
+_BOARD = pyspiel.load_game("tic_tac_toe")
 
 
-def test_each_position_of_a_level_once_with_a_key():
-    game = pyspiel.load_game("tic_tac_toe")
-    pre, sigma = (_Counting(random_policy(seed, "partial", "position")) for seed in (1, 2))
-    tree = expand(game, pre, sigma, (0.01, math.inf), position_key=str, leaf_value=lambda s: 0.0)
-    assert tree.num_positions < tree.num_histories
-    expected = total = extra = 0
-    for policy, wanted in ((pre, tree.infoset >= 0), (sigma, tree.num_children > 0)):
-        deciding = np.flatnonzero(wanted & (tree.player >= 0))
-        expected += len(set(tree.position[deciding].tolist()))  # in this game, a board determines its level
-        rows = [state for call in policy.calls for state in call]
-        total += len(rows)
-        for level, calls in itertools.groupby(policy.calls, key=lambda c: len(c[0].history())):
-            first, *spot_checks = calls
-            assert len({str(state) for state in first}) == len(first)
-            assert all(len(state.history()) == level for state in first)
+@pytest.mark.parametrize(
+    ("game", "by", "penalties", "key"),
+    [
+        (random_tree(3, depth=6), "history", (0.01, 0.02), None),
+        (random_tree(3, depth=6), "history", (0.01, math.inf), None),
+        (_BOARD, "position", (0.01, math.inf), str),  # a board determines its level
+    ],
+)
+def test_each_position_of_a_level_is_asked_once_in_one_batch(game, by, penalties, key):
+    pre, sigma = ([_Counting(policy) for policy in pair] for pair in policy_pairs(3, "partial", by))
+    tree = expand(game, pre, sigma, penalties, position_key=key, leaf_value=lambda s: 0.0)
+    name, total, extra = key or (lambda state: state.history_str()), 0, 0
+    for i, prepared in itertools.product((0, 1), (True, False)):
+        decides = tree.infoset >= 0 if prepared else tree.num_children > 0
+        wanted = {name(tree.state(h)) for h in np.flatnonzero(decides & (tree.player == i))}
+        asked = []
+        calls = (pre if prepared else sigma)[i].calls
+        for level, batches in itertools.groupby(calls, key=lambda call: len(call[0].history())):
+            whole, *spot_checks = batches
+            assert all(len(state.history()) == level for state in whole)
+            asked += map(name, whole)
             # What the key joined is compared now and then, two states at a time.
             assert all(len(call) == 2 for call in spot_checks)
             extra += 2 * len(spot_checks)
-    assert tree.work["policy_queries"] == expected == total - extra
-    assert 0 < extra <= 4 * math.log2(tree.num_histories)
+        assert sorted(asked) == sorted(wanted)
+        total += len(asked)
+    assert tree.work["policy_queries"] == total
+    assert extra <= 4 * math.log2(tree.num_histories) and (extra > 0) == (key is not None)
+    assert (tree.num_positions < tree.num_histories) == (key is not None)
 
 
 def test_equal_positions_have_equal_rows():
