@@ -169,6 +169,19 @@ class EfgText:
         return pyspiel.load_efg_game("\n".join(self.lines) + "\n")
 
 
+def written(*nodes: Any) -> pyspiel.Game:
+    """Return a game node by node: (player, information state, actions), chance's odds, or what a leaf gives."""
+    text = EfgText()
+    for node in nodes:
+        if isinstance(node, dict):
+            text.chance(node)
+        elif isinstance(node, tuple) and len(node) == 3:
+            text.move(*node)
+        else:
+            text.leaf(*(node if isinstance(node, tuple) else (node,)))
+    return text.game()
+
+
 class Level(NamedTuple):
     """A turn of a `level_game`: player 0's, player 1's, or that of chance (-1), with so many actions.
 

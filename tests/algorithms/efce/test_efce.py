@@ -36,7 +36,7 @@ from tests.oracles.efce import (
     stitched,
     subgames_from,
 )
-from tests.oracles.games import SEEDS, EfgText, Level
+from tests.oracles.games import SEEDS, Level, written
 from tests.oracles.treeplex import NormalForm, OwnTree, profiles_of
 from tests.properties import examples
 
@@ -357,15 +357,11 @@ def two_bits():
     Whatever they agreed on, they lose for one of the four pairs of bits (Clauser et al. 1969). Xi, where only
     pairs of answers count, would have a plan that wins always (Popescu and Rohrlich 1994).
     """
-    text = EfgText()
-    text.chance(dict.fromkeys(("00", "01", "10", "11"), 0.25))
+    nodes = [dict.fromkeys(("00", "01", "10", "11"), 0.25)]
     for x, y in itertools.product((0, 1), (0, 1)):
-        text.move(1, 1 + x, (0, 1))
-        for a in (0, 1):
-            text.move(2, 1 + y, (0, 1))
-            for b in (0, 1):
-                text.leaf(*[1.0 if (a + b) % 2 == x * y else 0.0] * 2)
-    return text.game()
+        alike, other = [(1, 1), (0, 0)][:: -1 if x * y else 1]
+        nodes += [(1, 1 + x, "01"), (2, 1 + y, "01"), alike, other, (2, 1 + y, "01"), other, alike]
+    return written(*nodes)
 
 
 @examples(240)
@@ -403,15 +399,10 @@ def test_public_chance_and_no_chance_make_no_triangles(game):
 
 def test_triangles_of_several_subgames_are_refused():
     """Two subgames have a part of the triangle each: player 1 sees "a" or "b", player 0 its card."""
-    text = EfgText()
-    text.chance({"high a": 0.25, "high b": 0.5, "low b": 0.25})
-    for card, seen in ((1, 1), (1, 2), (2, 2)):
-        text.move(1, card, "xy")
-        for k in (0, 1):
-            text.move(2, seen, "xy")
-            text.leaf(k, card)
-            text.leaf(card, seen - k)
-    game = text.game()
+    high_a = (1, 1, "xy"), (2, 1, "xy"), (0, 1), (1, 1), (2, 1, "xy"), (1, 1), (1, 0)
+    high_b = (1, 1, "xy"), (2, 2, "xy"), (0, 1), (1, 2), (2, 2, "xy"), (1, 1), (1, 1)
+    low_b = (1, 2, "xy"), (2, 2, "xy"), (0, 2), (2, 2), (2, 2, "xy"), (1, 2), (2, 1)
+    game = written({"high a": 0.25, "high b": 0.5, "low b": 0.25}, *high_a, *high_b, *low_b)
 
     def public(state):
         return state.history()[0] > 0 if state.current_player() == 1 else None
@@ -436,15 +427,10 @@ def test_triangles_of_several_subgames_are_refused():
 
 def test_a_lottery_of_games_is_worth_what_they_are():
     """The best correlated equilibrium of chicken is worth 10.5 (Aumann 1974), the battle of the sexes 3."""
-    text = EfgText()
-    text.chance({"chicken": 0.25, "sexes": 0.75})  # which both players see
-    for number, utilities in ((1, [(0, 0), (7, 2), (2, 7), (6, 6)]), (2, [(2, 1), (0, 0), (0, 0), (1, 2)])):
-        text.move(1, number, "ab")
-        for k in (0, 2):
-            text.move(2, number, "ab")
-            text.leaf(*utilities[k])
-            text.leaf(*utilities[k + 1])
-    whole, worth = held(text.game()), [0.25 * 10.5, 0.75 * 3.0]
+    chicken = (1, 1, "ab"), (2, 1, "ab"), (0, 0), (7, 2), (2, 1, "ab"), (2, 7), (6, 6)
+    sexes = (1, 2, "ab"), (2, 2, "ab"), (2, 1), (0, 0), (2, 2, "ab"), (0, 0), (1, 2)
+    game = written({"chicken": 0.25, "sexes": 0.75}, *chicken, *sexes)  # chance's draw is seen by both
+    whole, worth = held(game), [0.25 * 10.5, 0.75 * 3.0]
     best = efce.efce_lp(whole, vertex=True)
     assert best.welfare == pytest.approx(sum(worth), abs=1e-9)
     # Before these subgames nobody moves.
@@ -469,15 +455,9 @@ def test_a_set_that_has_to_suit_several_before_its_subgame():
     There is no triangle, but what player 0 does after both types is tied together, which shares cannot
     express.
     """
-    text = EfgText()
-    text.chance({"one": 0.5, "two": 0.5})
-    for kind in (1, 2):
-        text.move(2, kind, "xy")
-        for k in (0, 1):
-            text.move(1, 1, "xy")
-            text.leaf(k, 2 - k)
-            text.leaf(kind - k, 3 * k)
-    game = text.game()
+    one = (2, 1, "xy"), (1, 1, "xy"), (0, 2), (1, 0), (1, 1, "xy"), (1, 1), (0, 3)
+    two = (2, 2, "xy"), (1, 1, "xy"), (0, 2), (2, 0), (1, 1, "xy"), (1, 1), (1, 3)
+    game = written({"one": 0.5, "two": 0.5}, *one, *two)
     most = NormalForm(game, "efce").greatest((1, 1))
     assert efce.efce_lp(game, vertex=True).welfare == pytest.approx(most, abs=1e-7)
     level = efce.Resolving.of(game, blueprint(1), lambda state: state.current_player() == 0 or None)
@@ -503,15 +483,9 @@ def test_public_moves_of_goofspiel():
 
 def test_subgames_begin_with_decisions():
     """Chance moves before a subgame's first decision are in the trunk, with the leaves that they lead to."""
-    text = EfgText()
-    text.move(1, 1, "ab")
-    for k in (0, 1):
-        text.chance({"over": 0.4, "on": 0.6})
-        text.leaf(5.0, k)
-        text.move(2, 1 + k, "xy")
-        text.leaf(1.0, 2.0)
-        text.leaf(2.0, 0.0)
-    game = text.game()
+    odds = {"over": 0.4, "on": 0.6}
+    one, two = (odds, (5, 0), (2, 1, "xy"), (1, 2), (2, 0)), (odds, (5, 1), (2, 2, "xy"), (1, 2), (2, 0))
+    game = written((1, 1, "ab"), *one, *two)
 
     def first(state):
         return state.history()[0] if state.history() else None
@@ -531,12 +505,8 @@ def test_subgames_begin_with_decisions():
 
 
 def test_what_is_no_game():
-    text = EfgText()
-    text.chance({"x": 0.5, "y": 0.5})
-    text.leaf(1.0)
-    text.leaf(2.0)
     with pytest.raises(ValueError, match="in which a player moves"):
-        efce.SequenceGame.of(text.game())
+        efce.SequenceGame.of(written({"x": 0.5, "y": 0.5}, 1, 2))
     unfair = SimpleNamespace(
         current_player=lambda: pyspiel.PlayerId.CHANCE,
         chance_outcomes=lambda: [(0, 0.5), (1, 0.4)],

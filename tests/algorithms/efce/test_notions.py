@@ -25,20 +25,14 @@ from tests.oracles.efce import (
     random_plan,
     sheriff,
 )
-from tests.oracles.games import SEEDS, EfgText
+from tests.oracles.games import SEEDS, written
 from tests.oracles.treeplex import NormalForm, OwnTree, expected, profiles_of
 from tests.properties import examples
 
 
 def staying_out():
     """Player 0's utility of it is settled before the mediator recommends anything."""
-    text = EfgText()
-    text.move(1, 1, ["out", "in"])
-    text.leaf(1, 0)
-    text.move(2, 1, "ab")
-    text.leaf(0, 2)
-    text.leaf(3, 1)
-    return text.game()
+    return written((1, 1, ["out", "in"]), (1, 0), (2, 1, "ab"), (0, 2), (3, 1))
 
 
 NOTIONS = ("efce", "efcce", "nfcce")
@@ -290,13 +284,10 @@ def matrices(draw):
 def test_pure_equilibria_are_among_nash_payoffs(shown, tables):
     """Also where most of the others differ by little beside the largest utility."""
     one, two = tables
-    text = EfgText()
-    text.move(1, 1, range(len(one)))
+    nodes = [(1, 1, range(len(one)))]
     for mine, theirs in zip(one, two, strict=True):
-        text.move(2, 1, range(len(mine)))
-        for each in zip(mine, theirs, strict=True):
-            text.leaf(*each)
-    found = shown.nash(held(text.game()))
+        nodes += [(2, 1, range(len(mine))), *zip(mine, theirs, strict=True)]
+    found = shown.nash(held(written(*nodes)))
     assert len(found)
     for i, j in zip(*np.nonzero((one == one.max(axis=0)) & (two.max(axis=1) == two.T).T), strict=True):
         assert np.abs(found - [one[i, j], two[i, j]]).max(axis=1).min() < 1e-3
@@ -307,13 +298,9 @@ def test_pure_equilibria_are_among_nash_payoffs(shown, tables):
 
 def test_rounding_gives_nobody_a_reason(shown):
     """Player 0 always gets 1/3, times chance that rounds; player 1 gets more by "b" than by "a"."""
-    text = EfgText()
-    text.move(1, 1, "ab")
-    for odds, worth in ((0.389, (0, 0)), (0.135, (1, 2))):
-        text.chance({"x": odds, "y": round(1.0 - odds, 3)})
-        for each in worth:
-            text.leaf(1.0 / 3.0, each)
-    whole, ends = held(text.game()), np.array([[1.0 / 3.0, 0.0], [1.0 / 3.0, 1.865]])
+    third, one, two = 1.0 / 3.0, {"x": 0.389, "y": 0.611}, {"x": 0.135, "y": 0.865}
+    game = written((1, 1, "ab"), one, (third, 0), (third, 0), two, (third, 1), (third, 2))
+    whole, ends = held(game), np.array([[1.0 / 3.0, 0.0], [1.0 / 3.0, 1.865]])
     for notion in NOTIONS:
         corners = shown.frontier(whole, notion).corners
         np.testing.assert_allclose(np.sort(corners, axis=0), ends, atol=1e-9)
@@ -322,19 +309,21 @@ def test_rounding_gives_nobody_a_reason(shown):
 
 def test_where_crossover_from_interior_points_never_ends():
     """A game of 14 nodes; HiPO stops before the optimum, and IPX goes on from there for ever (HiGHS 1.15)."""
-    text, odds = EfgText(), {"x": 1e-6, "y": 0.999999}
-    text.move(1, 1, "ab")
-    text.leaf(99997, 99999)
-    text.move(2, 1, "ab")
-    text.leaf(99998, 100003)
-    text.move(2, 2, "abc")
-    text.move(1, 2, "ab")
-    text.leaf(99998, 100003)
-    text.leaf(100003, 99999)
-    for one, two in (((99997, 99998), (99999, 99997)), ((100001, 100003), (99999, 99997))):
-        text.chance(odds)
-        text.leaf(*one)
-        text.leaf(*two)
-    best = efce.efce_lp(text.game(), notion="nfcce", vertex=True, time_limit=60.0)
+    low, high = (99997, 99998), (100001, 100003)
+    drawn, other = {"x": 1e-6, "y": 0.999999}, (99999, 99997)
+    third = (
+        (2, 2, "abc"),
+        (1, 2, "ab"),
+        (99998, 100003),
+        (100003, 99999),
+        drawn,
+        low,
+        other,
+        drawn,
+        high,
+        other,
+    )
+    game = written((1, 1, "ab"), (99997, 99999), (2, 1, "ab"), (99998, 100003), *third)
+    best = efce.efce_lp(game, notion="nfcce", vertex=True, time_limit=60.0)
     assert best.welfare == pytest.approx(200001.0)
     assert abs(best.gap) < 1e-9

@@ -33,7 +33,7 @@ from tests.oracles.efce import (
     sheriff,
     stitched,
 )
-from tests.oracles.games import SEEDS, EfgText, Level, level_game
+from tests.oracles.games import SEEDS, Level, level_game, written
 from tests.properties import examples
 
 SMALL = battleship(1, 3, 2)
@@ -509,19 +509,10 @@ def test_every_inequality_of_the_proof_holds(kind, subgames, seed):
 
 def six_heads():
     """Player 0 goes in, player 1 to A, with six information sets of player 0's, or to B, with one."""
-    text = EfgText()
-    text.move(1, 1, ["out", "in"])
-    text.leaf("-1/3", 0)
-    text.move(2, 1, "AB")
-    text.move(2, 2, range(6))
+    nodes = [(1, 1, ["out", "in"]), ("-1/3", 0), (2, 1, "AB"), (2, 2, range(6))]
     for k in range(6):
-        text.move(1, k + 2, ["see"])
-        text.move(2, k + 3, ["take", "leave"])
-        text.leaf(0, 5)
-        text.leaf(2, 0)
-    text.move(1, 8, ["see"])
-    text.leaf(1, 0)
-    return text.game()
+        nodes += [(1, k + 2, ["see"]), (2, k + 3, ["take", "leave"]), (0, 5), (2, 0)]
+    return written(*nodes, (1, 8, ["see"]), (1, 0))
 
 
 @pytest.mark.parametrize(("kind", "welfare"), [("separate", 1.25 + 0.25), ("aggregate", 1.125 + 0.25)])

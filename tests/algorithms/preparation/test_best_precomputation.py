@@ -28,7 +28,16 @@ from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import best_within_budget, frontier_of
 from precomp_games.tree.facts import Forest
 from tests.oracles import books
-from tests.oracles.games import SEEDS, expand, policy_pairs, random_efg, random_policy, random_tree, uniform
+from tests.oracles.games import (
+    SEEDS,
+    expand,
+    policy_pairs,
+    random_efg,
+    random_policy,
+    random_tree,
+    uniform,
+    written,
+)
 from tests.oracles.preparation import (
     NEAR,
     check_budgets,
@@ -40,7 +49,7 @@ from tests.oracles.preparation import (
     preparations,
     scored,
 )
-from tests.oracles.trees import efg, from_game
+from tests.oracles.trees import from_game
 from tests.oracles.zero_sum import is_perfect
 from tests.properties import examples
 
@@ -145,10 +154,9 @@ def test_with_all_actions_it_is_openspiels_best_response(name, player):
 
 @pytest.mark.parametrize(("action", "members"), [(0, []), (2, [0])])
 def test_of_ties_stopping_comes_first_and_then_the_first_entry(action, members):
-    game = efg(
-        'p "" 1 1 "" { "l" "r" "s" } 0', *(f't "" {k} "" {{ {u} -{u} }}' for k, u in enumerate((1, 1, 0), 1))
+    tree = one_sided(
+        written((1, 1, "lrs"), 1, 1, 0), 0, Menu.of_actions(), lambda state: {action: 1.0}, truncate="none"
     )
-    tree = one_sided(game, 0, Menu.of_actions(), lambda state: {action: 1.0}, truncate="none")
     assert np.flatnonzero(Decisions.against(tree, 0).best(0.0).memorize).tolist() == members
 
 
@@ -218,14 +226,7 @@ def test_cut_trees_lose_nothing_at_their_penalty_and_say_what_a_budget_may_lose(
 
 def test_an_entry_that_cannot_pay_is_counted(tmp_path):
     """One wins 0.09 at once and the other 0.5 after a second move: of one entry, the former is worth more."""
-    game = efg(
-        'p "" 1 1 "" { "e" "f" "s" } 0',
-        't "" 1 "" { 0.09 -0.09 }',
-        'p "" 1 2 "" { "x" "y" } 0',
-        't "" 2 "" { 0.5 -0.5 }',
-        't "" 3 "" { 0 0 }',
-        't "" 4 "" { 0 0 }',
-    )
+    game = written((1, 1, "efs"), 0.09, (1, 2, "xy"), 0.5, 0, 0)
     menu = Menu(lambda state: state.legal_actions()[:2])
     options = {"leaf_value": lambda state: 0.0, "stop_value": "evaluate", "truncate": "values"}
     tree = one_sided(game, 0, menu, None, 0.1, **options)

@@ -26,7 +26,7 @@ from precomp_games.algorithms.search import (
     principal_variation_search,
 )
 from precomp_games.algorithms.search.mcts import RandomRollouts
-from tests.oracles.games import SEEDS, EfgText, games, random_tree, sides
+from tests.oracles.games import SEEDS, games, random_tree, sides, written
 from tests.oracles.graphs import Oracle, after, by_position, first_decision, follow, without_time
 from tests.properties import examples
 
@@ -193,9 +193,7 @@ def test_solves(game_string, solver):
 
 def test_a_line_deeper_than_the_recursion_limit():
     plies = 2000
-    lines = ['EFG 2 R "chain" { "one" "two" }']
-    lines += [f'p "" {1 + k % 2} {1 + k // 2} "" {{ "go" }} 0' for k in range(plies)]
-    game = pyspiel.load_efg_game("\n".join([*lines, 't "" 1 "" { 1 -1 }']) + "\n")
+    game = written(*((1 + k % 2, 1 + k // 2, ["go"]) for k in range(plies)), 1)
     before = sys.getrecursionlimit()
     for search in (minimax, alpha_beta, principal_variation_search):
         options = {"iterative_deepening": False} if search is principal_variation_search else {}
@@ -423,13 +421,10 @@ def test_regret_of_a_bandit_grows_as_log_n(means, player):
     delta = sqrt(ln t / N) is c = 1 for rewards in [0, 1]. An arm of gap d is played until 2 delta < d, that
     is 4 ln n / d^2 times, and a constant more: regret is at most the sum of 4 ln n / d + O(1).
     """
-    text = EfgText()
-    text.move(player + 1, 1, range(len(means)))
+    nodes = [(player + 1, 1, range(len(means)))]
     for mean in means:
-        text.chance({"win": mean, "lose": 1 - mean})
-        for won in (1, 0):
-            text.leaf(*sides(player, won, 1 - won))
-    root, gaps, regrets = text.game().new_initial_state(), max(means) - np.array(means), []
+        nodes += [{"win": mean, "lose": 1 - mean}, sides(player, 1, 0), sides(player, 0, 1)]
+    root, gaps, regrets = written(*nodes).new_initial_state(), max(means) - np.array(means), []
     for n in (1_000, 4_000, 16_000, 64_000):
         found = [mcts(root, SimulationBudget(n), c=1.0, seed=seed).visits for seed in range(20)]
         regrets.append(np.mean([gaps @ [visits[arm] for arm in sorted(visits)] for visits in found]))

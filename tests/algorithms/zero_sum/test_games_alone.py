@@ -37,7 +37,6 @@ from tests.oracles import books
 from tests.oracles.games import (
     SEEDS,
     SUPPORTS,
-    EfgText,
     expand,
     games,
     named_by,
@@ -46,6 +45,7 @@ from tests.oracles.games import (
     random_policy,
     sides,
     uniform,
+    written,
 )
 from tests.oracles.zero_sum import (
     SMALL,
@@ -90,19 +90,6 @@ def _check(game, refined=True):
     return found
 
 
-def _game(*nodes):
-    """Return a game node by node: (player, information state, actions), chance's odds, or a utility."""
-    text = EfgText()
-    for node in nodes:
-        if isinstance(node, dict):
-            text.chance(node)
-        elif isinstance(node, tuple):
-            text.move(*node)
-        else:
-            text.leaf(node)
-    return text.game()
-
-
 # Player 2 does not see which way was taken: neither is a game by itself. Below the second one is.
 _BLIND = (2, 1, "xy")
 _LEAVING = (1, 1, "lr"), (1, 2, "ud"), _BLIND, 1, 0, _BLIND, 1, 0, _BLIND, 0, (2, 2, ["good", "bad"]), -3, 5
@@ -114,9 +101,9 @@ _NOTHING_AT_STAKE = (1, 1, "a"), (2, 1, "cd"), 0, (1, 2, ["only"]), 0
 
 @examples(160)
 @given(games(depth=5))
-@example(_game(*_LEAVING))
-@example(_game((1, 1, ["out", "in"]), 9, *_CHANCE))
-@example(_game(*_NOTHING_AT_STAKE))
+@example(written(*_LEAVING))
+@example(written((1, 1, ["out", "in"]), 9, *_CHANCE))
+@example(written(*_NOTHING_AT_STAKE))
 @example(constant_sum(0.0))
 def test_random_games(game):
     _check(game)
@@ -172,7 +159,7 @@ def test_moves_at_once_that_nobody_comes_to(owner, payoffs, odds):
     """A player leaves rather than play a game of which it hopes for less; that game is played well anyway."""
     up, left = (1, owner % 2 + 1 if owner == 1 else 1, "ud"), (2, 1 if owner == 1 else 2, "lr")
     found = _check(
-        _game((owner, 1, "lp"), 2 if owner == 1 else -5, up, left, *payoffs[:2], left, *payoffs[2:])
+        written((owner, 1, "lp"), 2 if owner == 1 else -5, up, left, *payoffs[:2], left, *payoffs[2:])
     )
     assert found.refinement.subgames == 2
     rows = _rows(found)
@@ -183,7 +170,7 @@ def test_a_subgame_that_begins_with_chance():
     """Miltersen and Sorensen 2010: of 52 cards one is the ace. Player 1 may let player 2 guess, for 1000."""
     guess = (2, 1, ["ace", "other"])
     cards = {"ace": "1/52", "other": "51/52"}
-    found = _check(_game((1, 1, ["no", "offer"]), 0, cards, guess, -1000, 0, guess, 0, -1000))
+    found = _check(written((1, 1, ["no", "offer"]), 0, cards, guess, -1000, 0, guess, 0, -1000))
     assert found.refinement.subgames == 2
     assert found.value == 0.0 and _rows(found) == [[1.0, 0.0], [0.0, 1.0]]
 
@@ -273,12 +260,12 @@ def test_penalties_are_no_price_of_the_game_alone():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("nodes", "value"), [((1,), 1.0), (({"a": "0.25", "b": "0.75"}, 4, -4), -2.0)])
 def test_where_nobody_moves_or_one_player_only(nodes, value, method):
-    game = _game(*nodes)
+    game = written(*nodes)
     found = solve(game, method=method)
     assert found.value == value and found.nash_conv == 0.0 and not found.policy().state_lookup
     assert nash_conv(game, uniform) == 0.0 and best_response(game, uniform, 1).value == -value
     assert solve(pyspiel.load_efg_game(to_efg(game))).value == value
-    one = _game((2, 1, "xyz"), 3, -1, 2)
+    one = written((2, 1, "xyz"), 3, -1, 2)
     assert solve(one, method=method, target_nash_conv=None).value == pytest.approx(-1.0, abs=0.02)
 
 
