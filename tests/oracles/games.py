@@ -170,7 +170,7 @@ class EfgText:
 
 
 def written(*nodes: Any) -> pyspiel.Game:
-    """Return a game node by node: (player, information state, actions), chance's odds, or what a leaf gives."""
+    """Return a game node by node: (player, information state, actions), chance's odds, or utilities."""
     text = EfgText()
     for node in nodes:
         if isinstance(node, dict):
