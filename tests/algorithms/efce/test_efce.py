@@ -4,6 +4,7 @@ import itertools
 import pickle
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -357,7 +358,7 @@ def two_bits():
     Whatever they agreed on, they lose for one of the four pairs of bits (Clauser et al. 1969). Xi, where only
     pairs of answers count, would have a plan that wins always (Popescu and Rohrlich 1994).
     """
-    nodes = [dict.fromkeys(("00", "01", "10", "11"), 0.25)]
+    nodes: list[Any] = [dict.fromkeys(("00", "01", "10", "11"), 0.25)]
     for x, y in itertools.product((0, 1), (0, 1)):
         alike, other = [(1, 1), (0, 0)][:: -1 if x * y else 1]
         nodes += [(1, 1 + x, "01"), (2, 1 + y, "01"), alike, other, (2, 1 + y, "01"), other, alike]

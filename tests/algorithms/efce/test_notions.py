@@ -1,5 +1,7 @@
 """Notions, objectives, polygons of utilities and bounds, against programs over pairs of pure strategies."""
 
+from typing import Any
+
 import numpy as np
 import pyspiel
 import pytest
@@ -284,7 +286,7 @@ def matrices(draw):
 def test_pure_equilibria_are_among_nash_payoffs(shown, tables):
     """Also where most of the others differ by little beside the largest utility."""
     one, two = tables
-    nodes = [(1, 1, range(len(one)))]
+    nodes: list[Any] = [(1, 1, range(len(one)))]
     for mine, theirs in zip(one, two, strict=True):
         nodes += [(2, 1, range(len(mine))), *zip(mine, theirs, strict=True)]
     found = shown.nash(held(written(*nodes)))

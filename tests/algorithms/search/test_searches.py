@@ -421,7 +421,7 @@ def test_regret_of_a_bandit_grows_as_log_n(means, player):
     delta = sqrt(ln t / N) is c = 1 for rewards in [0, 1]. An arm of gap d is played until 2 delta < d, that
     is 4 ln n / d^2 times, and a constant more: regret is at most the sum of 4 ln n / d + O(1).
     """
-    nodes = [(player + 1, 1, range(len(means)))]
+    nodes: list[Any] = [(player + 1, 1, range(len(means)))]
     for mean in means:
         nodes += [{"win": mean, "lose": 1 - mean}, sides(player, 1, 0), sides(player, 0, 1)]
     root, gaps, regrets = written(*nodes).new_initial_state(), max(means) - np.array(means), []
