@@ -341,6 +341,7 @@ def _of_chess():
         "pool": pool,
         "StoredEngine.engine_id": Arg("Fake 1.0", "Fake 2.0"),
         "EvaluationStore.path": ":memory:",
+        "export.path": folder() / "exported",
         "EvaluationStore.engine": "Fake 1.0",
         "EvaluationStore.limit": Arg(limit, "nodes=0"),  # or its text
         "epd": epd,
