@@ -34,7 +34,6 @@ stake. With exact leaves CFR would leave at most epsilon / 2, so that what fails
 import functools
 
 import numpy as np
-import pyspiel
 import pytest
 from scipy import stats
 
@@ -43,7 +42,6 @@ from precomp_games.algorithms import meta_equilibrium
 from precomp_games.policies.leaf_values import sample_size
 from precomp_games.tree.facts import TERMINAL
 from tests.oracles.games import random_efg, random_tree
-from tests.oracles.graphs import Oracle
 from tests.oracles.meta_games import enumerated
 
 _EPSILON, _DELTA = 0.03, 0.1
@@ -52,32 +50,14 @@ _KINDS = ("tree", "efg")
 
 
 @functools.cache
-def _sharp_row(path, game_string):
-    """Softmax of the minimax values: strong play that is not deterministic."""
-    state = pyspiel.load_game(game_string).new_initial_state()
-    for action in path:
-        state.apply_action(action)
-    sign = 1.0 if state.current_player() == 0 else -1.0
-    actions, oracle = state.legal_actions(), Oracle(lambda state: 0.0, lambda state: tuple(state.history()))
-    values = np.array([sign * oracle.value(state.child(action), 99) for action in actions])
-    weights = np.exp(4.0 * (values - values.max()))
-    return dict(zip(actions, (weights / weights.sum()).tolist(), strict=True))
-
-
-@functools.cache
 def _truth(kind):
-    """Return a meta-game that is known."""
+    """Return a meta-game that is known, in which sigma_pre is strong and plays several actions."""
     if kind == "tree":
-        game = random_tree(394, depth=6, actions=2, chance=0.2)
-
-        def pre(state):
-            return _sharp_row(tuple(state.history()), str(game))
-
+        game, pre = random_tree(394, depth=6, actions=2), "softmax(policy=minimax(depth=6),temperature=0.25)"
     else:
-        game = random_efg(30, depth=7)
-        pre = make_policy(game, "cfr(iterations=50)").action_probabilities
-    sigma = make_policy(game, "uniform").action_probabilities
-    return enumerated(game, (pre, pre), (sigma, sigma), (0.2, 0.2))
+        game, pre = random_efg(30, depth=7), "cfr(iterations=50)"
+    prepared, sigma = (make_policy(game, spec).action_probabilities for spec in (pre, "uniform"))
+    return enumerated(game, (prepared, prepared), (sigma, sigma), (0.2, 0.2))
 
 
 def _incentives(truth, strategies):

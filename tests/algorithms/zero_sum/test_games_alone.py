@@ -61,7 +61,6 @@ from tests.oracles.zero_sum import (
 from tests.properties import examples
 
 _KUHN = HistoryTree.of_game(pyspiel.load_game("kuhn_poker"))
-_TURNS = np.flatnonzero(_KUHN.infoset >= 0)
 _NOTHING = 1e-12  # of the range of utilities
 
 
@@ -308,27 +307,20 @@ def test_what_a_game_alone_is_not(call, words):
         call()
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
+def test_crafted_trees(tmp_path):
+    turns, numbers = np.flatnonzero(_KUHN.infoset >= 0), np.arange(_KUHN.num_histories)
+    for changed in (
         {"sigma_pre": _KUHN.sigma_pre * 0.5},
         {"sigma": np.where(_KUHN.player[_KUHN.parent] >= 0, 0.5, _KUHN.sigma)},
-        {
-            "infoset": np.where(np.arange(_KUHN.num_histories) == _TURNS[0], -1, _KUHN.infoset).astype(
-                np.int32
-            )
-        },
-        {"action": np.where(_KUHN.parent == _TURNS[-1], _KUHN.action + 1, _KUHN.action).astype(np.int32)},
+        {"infoset": np.where(numbers == turns[0], -1, _KUHN.infoset).astype(np.int32)},
+        {"action": np.where(_KUHN.parent == turns[-1], _KUHN.action + 1, _KUHN.action).astype(np.int32)},
         {"infoset_keys": None},
         {"utility_sum": math.nan},
         {"utility_range": math.inf},
-    ],
-    ids=lambda changed: next(iter(changed)),
-)
-def test_crafted_trees(changed, tmp_path):
-    dataclasses.replace(_KUHN, **changed).save(tmp_path / "tree.npz")
-    with pytest.raises(ValueError, match=r"expected a file written by HistoryTree\.save"):
-        HistoryTree.load(tmp_path / "tree.npz")
+    ):
+        dataclasses.replace(_KUHN, **changed).save(tmp_path / "tree.npz")
+        with pytest.raises(ValueError, match=r"expected a file written by HistoryTree\.save"):
+            HistoryTree.load(tmp_path / "tree.npz")
 
 
 # -- best responses, policies and their files --------------------------------------------------------
