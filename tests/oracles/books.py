@@ -116,23 +116,6 @@ Row = dict[int, float]
 """{action: probability}"""
 Choices = dict[str, Row]
 """Memorized rows, by information state."""
-Options = Callable[[str], list[tuple[Any, list[str]]]]
-"""Options at an information state, each with the next information states after it."""
-
-
-def _count(names: Sequence[str], options: Options) -> int:
-    """Count the ways to choose at any of these information states, and at those that follow."""
-    return math.prod(1 + sum(_count(after, options) for _, after in options(name)) for name in names)
-
-
-def _chosen(names: Sequence[str], options: Options) -> Iterator[dict[str, Any]]:
-    """Yield all these ways: at each of these nothing, or an option with what is chosen after it."""
-    each = [
-        [{}, *({name: one} | below for one, after in options(name) for below in _chosen(after, options))]
-        for name in names
-    ]
-    for mix in itertools.product(*each):
-        yield {name: one for part in mix for name, one in part.items()}
 
 
 def key_of(choice: Choices) -> frozenset[tuple[str, frozenset[int]]]:
@@ -149,20 +132,32 @@ def entries(given: Any, state: Any) -> list[Row]:
 
 def all_choices(game: pyspiel.Game, player: int, given: Any, most: float = math.inf) -> list[Choices]:
     """Return a player's choices from a menu or a policy; none at all where there are more than `most`."""
-    found: dict[str, list[Row]] = {}
+    turns = _turns(game, player)
     after: dict[tuple[str, int] | None, list[str]] = {}
-
-    for name, (node, last) in _turns(game, player).items():
-        found[name] = entries(given, node.state)
+    for name, (_, last) in turns.items():
         after.setdefault(last, []).append(name)
+    # Of each information state: each entry, with the next information states after it.
+    options: dict[str, list[tuple[Row, list[str]]]] = {}
+    for name, (node, _) in turns.items():
+        options[name] = []
+        for row in entries(given, node.state):
+            played = [a for a, p in row.items() if p > 0.0]
+            options[name].append((row, [n for a in played for n in after.get((name, a), [])]))
 
-    def options(name: str) -> list[tuple[Row, list[str]]]:
-        played = [[a for a, p in row.items() if p > 0.0] for row in found[name]]
-        following = [[n for a in actions for n in after.get((name, a), [])] for actions in played]
-        return list(zip(found[name], following, strict=True))
+    def count(names: Sequence[str]) -> int:
+        return math.prod(1 + sum(count(below) for _, below in options[name]) for name in names)
+
+    def chosen(names: Sequence[str]) -> Iterator[Choices]:
+        """Yield all ways: at each of these nothing, or an entry with what is chosen after it."""
+        each = [
+            [{}, *({name: row} | rest for row, below in options[name] for rest in chosen(below))]
+            for name in names
+        ]
+        for mix in itertools.product(*each):
+            yield {name: row for part in mix for name, row in part.items()}
 
     first = after.get(None, [])
-    return list(_chosen(first, options)) if _count(first, options) <= most else []
+    return list(chosen(first)) if count(first) <= most else []
 
 
 def utilities_of_choices(
