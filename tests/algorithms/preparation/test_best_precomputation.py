@@ -509,6 +509,7 @@ def _weighted(weight):
 
 _PLAIN = one_sided(random_tree(1), 0, *policy_pairs(1), 0.1)
 _EVALUATED = one_sided(random_tree(1), 0, *policy_pairs(1), 0.1, truncate="values", stop_value="evaluate")
+_NEVER = _EVALUATED.with_penalties(math.inf)
 _GENERAL = one_sided(random_efg(1, general=True), 0, *policy_pairs(1, by="infoset"), 0.1)
 _MENUS = one_sided(random_tree(3), 0, Menu.of_actions(), random_policy(1), 0.01)
 _HALF = _PLAIN.with_weights(np.full(_PLAIN.num_infosets, 0.5))
@@ -537,6 +538,7 @@ _HALF = _PLAIN.with_weights(np.full(_PLAIN.num_infosets, 0.5))
         (lambda: precomputation_plan(_PLAIN, 0, (1, 1)), r"^precomputation_plan\(\): expected budgets"),
         (lambda: precomputation_plan(_PLAIN, 0, (-1,)), r"^precomputation_plan\(\): expected budgets"),
         (lambda: best_precomputation(_EVALUATED, 1), "expected the tree's precomputing player, 0"),
+        (lambda: best_precomputation(_NEVER, 1), "expected the tree's precomputing player, 0"),
         (lambda: memory_frontier(_GENERAL, 1), "expected the tree's precomputing player, 0"),
         (
             lambda: best_precomputation(_EVALUATED, 0, opponent=MetaStrategy.of_set(_PLAIN, 1, [])),

@@ -17,7 +17,7 @@ from benchmarks.synthetic_trees import transposing_tree, with_menus
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
-from tests.oracles.games import EfgText, expand, policy_pairs, random_efg, random_tree, sides
+from tests.oracles.games import expand, policy_pairs, random_efg, random_tree, sides, written
 from tests.oracles.graphs import follow
 from tests.oracles.preparation import (
     NEAR,
@@ -152,18 +152,13 @@ def test_random_forests(size, shared, penalty, seed):
 
 def _edges_game(edges):
     """Chance draws an edge of a bipartite graph, its left end first; to play 1 at both ends wins 1."""
-    turn, text = itertools.count(1), EfgText()
-    ways = {a: [y for x, y in edges if x == a] for a, _ in edges}
-    text.chance({a: f"{len(ends)}/{len(edges)}" for a, ends in ways.items()})
+    turn, ways = itertools.count(1), {a: [y for x, y in edges if x == a] for a, _ in edges}
+    nodes: list[Any] = [{a: f"{len(ends)}/{len(edges)}" for a, ends in ways.items()}]
     for ends in ways.values():
-        text.move(1, next(turn), "01")
-        text.leaf(0)
-        text.chance({b: f"1/{len(ends)}" for b in ends})
+        nodes += [(1, next(turn), "01"), 0, {b: f"1/{len(ends)}" for b in ends}]
         for _ in ends:
-            text.move(1, next(turn), "01")
-            text.leaf(0)
-            text.leaf(1)
-    return text.game()
+            nodes += [(1, next(turn), "01"), 0, 1]
+    return written(*nodes)
 
 
 def _end_of(state):
