@@ -14,7 +14,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from open_spiel.python.algorithms import minimax as openspiel_minimax
-from open_spiel.python.algorithms import minimax_solver
 
 from precomp_games.algorithms.search import (
     SearchBudget,
@@ -157,28 +156,21 @@ def test_named_games(game_string, line, depth):
 
 
 @pytest.mark.parametrize(
-    ("game_string", "solver"),
+    ("game_string", "expected"),
     [
-        ("tic_tac_toe", "table"),
-        pytest.param("connect_four(rows=4,columns=4)", "table", marks=LARGER),
-        ("connect_four(rows=4,columns=4,x_in_row=3)", "alpha-beta"),
-        # For OpenSpiel's it takes too long.
-        pytest.param("connect_four(rows=5,columns=4)", "John Tromp's", marks=LARGER),
-        ("breakthrough(rows=4,columns=3)", "alpha-beta"),
-        pytest.param("breakthrough(rows=4,columns=4)", "alpha-beta", marks=LARGER),
+        ("tic_tac_toe", None),
+        ("connect_four(rows=4,columns=4,x_in_row=3)", None),
+        pytest.param("connect_four(rows=5,columns=4)", 0.0, marks=LARGER),  # as John Tromp found
+        ("breakthrough(rows=4,columns=3)", None),
+        pytest.param("breakthrough(rows=4,columns=4)", None, marks=LARGER),
     ],
 )
-def test_solves(game_string, solver):
+def test_solves(game_string, expected):
+    """None: as OpenSpiel finds, which takes too long for some."""
     game = pyspiel.load_game(game_string)
     root = game.new_initial_state()
-    if solver == "table":  # of boards without the player to move, which breakthrough's strings lack
-        their = minimax_solver.MinimaxSolver(game_string)
-        their.solve()
-        expected = float(their.values_from_string(str(root)))
-    elif solver == "alpha-beta":
+    if expected is None:
         expected = openspiel_minimax.alpha_beta_search(game, maximum_depth=1000)[0]
-    else:
-        expected = 0.0
     # Without a limit in depth, a search deepens.
     for search, budget in (
         (alpha_beta, SearchBudget(depth=1000)),
@@ -299,13 +291,9 @@ def test_what_no_search_takes():
 # (game, moves so far, moves until the win, the only move that wins within 9, simulations enough for it)
 ONE_WINNING_MOVE = [
     ("tic_tac_toe", [5, 4, 2, 1], 1, 8, 500),
-    ("tic_tac_toe", [6, 8, 1, 2, 4], 1, 5, 500),
     ("tic_tac_toe", [0, 3, 6, 8], 3, 2, 1_000),
-    ("tic_tac_toe", [3, 8, 2, 1, 5], 3, 4, 1_000),
-    ("tic_tac_toe", [8, 0, 1, 3], 5, 6, 2_000),
     ("tic_tac_toe", [3, 7, 0], 5, 6, 2_000),
     ("connect_four", [1, 6, 3, 5, 0, 3], 1, 2, 1_000),
-    ("connect_four", [3, 5, 0, 5, 4, 5, 2], 1, 5, 1_000),
     ("connect_four", [1, 1, 3, 1, 5, 0], 3, 4, 5_000),
     ("connect_four", [5, 3, 2, 3, 1, 2, 2, 4, 3], 3, 4, 5_000),
 ]
