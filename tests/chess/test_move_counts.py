@@ -122,6 +122,8 @@ def test_batches_add_up(tmp_path, monkeypatch):
 )
 @example({}, 5e-324)
 @example({}, 0.0)
+@example(actions(d2d4=3.0), 0.0)
+@example(actions(d2d4=3.0), math.inf)
 def test_a_prior_is_worth_alpha_games_and_is_all_where_there_are_none(weights, alpha):
     """Of moves that are not legal, such as 7, and of those without weight there are none."""
     prior, source = actions(a2a3=0.75, d2d4=0.25), types.SimpleNamespace(at=lambda _: weights)
@@ -277,7 +279,8 @@ def test_a_polyglot_book_is_read_as_python_chess_reads_it(book):
     assert row == actions(e2e4=0.75, d2d4=0.25)
     read = read_moves(book, START)  # but for what is of no weight
     assert {action_of(move): float(weight) for move, weight in read.items()} == actions(e2e4=30.0, d2d4=10.0)
-    book.write_bytes(BOOK + struct.pack(">QHHI", chess.polyglot.zobrist_hash(START), 5 << 12, 9, 0) + b"abc")
+    to_none = 7 << 12 | chess.E2 << 6 | chess.E4
+    book.write_bytes(BOOK + struct.pack(">QHHI", chess.polyglot.zobrist_hash(START), to_none, 9, 0) + b"abc")
     broken = PolyglotCounts.read(book)  # its last move becomes no piece that there is
     assert broken.at(START) == counts.at(START) and broken.left_out == {"an entry that breaks off": 1}
 

@@ -11,7 +11,7 @@ import pytest
 from precomp_games.chess import Book, BookPage, Preparation, write_exports
 from precomp_games.chess.model.played import PlayedGame, ReplyGames
 from tests.oracles import pages
-from tests.oracles.chess_books import small_book, uci
+from tests.oracles.chess_books import entry, small_book, uci
 from tests.oracles.pages import PLOT, against_people, changed, data_of, page_of, page_with, small
 from tests.oracles.pgn import read_back
 
@@ -35,22 +35,13 @@ def test_a_page_has_all_that_it_needs_asks_for_nothing_and_is_the_same_each_time
     assert not re.search(r"^(import|export)\b", page, re.MULTILINE)
 
 
-_SQUARES = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
-
-
 def test_the_data_of_a_page_are_those_of_its_book_and_of_the_games_behind_it(tmp_path):
     each = pages.with_games(small())
     ends = PlayedGame("Dan", "Bob", 2000, "0-1", uci("e2e4 e7e5 e4e5 g8f6"))  # legal as far as 1... e5
     games = {uci("e2e4 g8f6"): ReplyGames(1, (ends,))} | each.made.games
     (data,) = data_of(page_of(tmp_path / "a.html", changed(each, games=games)))
     assert data["curve"] == pytest.approx([0.45, 0.65, 0.75, 0.8]) and data["price"] == pytest.approx(0.001)
-    for row, position, board in zip(
-        data["positions"], each.made.book.positions, each.made.book.boards, strict=True
-    ):
-        assert row["reach"] == position.reach and row["epd"] == board.epd()
-        pairs = [chess.square_name(_SQUARES.index(letter)) for letter in row["legal"]]
-        moves = {"".join(pair) for pair in zip(pairs[::2], pairs[1::2], strict=True)}
-        assert moves == {move.uci()[:4] for move in board.legal_moves}
+    assert [row["reach"] for row in data["positions"]] == [1.0, 0.05, 0.05]
     nodes = data["nodes"]
     masses = nodes["mass"]
     assert masses[0] == pytest.approx(1.0) and nodes["value"][0] == pytest.approx(0.8)
@@ -84,6 +75,17 @@ def test_books_without_exits_and_without_positions(tmp_path):
     first, second = data_of(page_of(tmp_path / "a.html", empty, bare))
     assert first["curve"] == [0.5] and first["nodes"]["mass"] == [0.0]
     assert len(second["positions"]) == 4 and set(second["nodes"]["value"]) == {None}
+
+
+def test_answers_that_the_pages_drill_accepts_are_legal_moves(tmp_path):
+    """Each as two squares, here in a check, in which nobody castles or promotes."""
+    board = chess.Board("4r1k1/P7/8/8/8/8/8/R3K2R w KQ - 0 1")
+    book = Book(board, board.turn, [entry("", {"e1f1": 1.0})])
+    (data,) = data_of(page_of(tmp_path / "page.html", page_with(book, [0.1], 0.6, 0.5)))
+    letters = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
+    squares = [letters.index(letter) for letter in data["positions"][0]["legal"]]
+    moves = {(move.from_square, move.to_square) for move in board.legal_moves}
+    assert set(zip(squares[::2], squares[1::2], strict=True)) == moves
 
 
 def test_traps_are_written_beside_a_book_against_people(tmp_path):
@@ -125,3 +127,9 @@ def test_books_that_cannot_be_shown(name, wrong, tmp_path):
     with pytest.raises(ValueError, match=rf"^(BookPage|write_report)\(\): expected .*(books|{name})"):
         pages.written(tmp_path / "a.html", dataclasses.replace(small(), **{name: wrong}))
     assert not list(tmp_path.iterdir())
+
+
+def test_matches_that_cannot_be_shown():
+    for name, wrong in (("score", "0.5"), ("games", -1)):
+        with pytest.raises(ValueError, match=rf"^ReportMatch\(\): expected {name} to be "):
+            dataclasses.replace(small().matches[0], **{name: wrong})
