@@ -39,38 +39,34 @@ from tests.oracles.pgn import LINE, after, game
 from tests.properties import examples
 
 
-def test_moves_of_a_player(tmp_path):
+def test_moves_and_results_of_a_player(tmp_path):
+    """Variations count nothing, and a player is one, however a name is spelled."""
     path = tmp_path / "games.pgn"
     games = (
-        game("1. e4 e5 2. Nf3 (2. f4 exf4) {a comment} Nc6", "Müller,  Hans", "Other"),
-        game("1. e4 c5 2. Nf3", "Other", "müller, hans"),
-        game("1. d4 d5", "Other", "Third"),
+        game("1. e4 e5 2. Nf3 (2. f4 exf4) {a comment} Nc6", "Müller,  Hans", "Other", Result="1-0"),
+        game("1. e4 c5 2. Nf3", "Other", "müller, hans", Result="1/2-1/2"),
+        game("1. d4 d5", "Other", "Third", Result="0-1"),
+        game("1. c4 c5", "Other", "Third"),
     )
     path.write_bytes("".join(games).encode("latin-1"))
-    moves = {(after(""), "e2e4"): 1, (after("e4 e5"), "g1f3"): 1, (after("e4"), "c7c5"): 1}
+    start, king, two = after(""), after("e4"), after("e4 e5")
+    moves = {(start, "e2e4"): 1, (two, "g1f3"): 1, (king, "c7c5"): 1}
     assert pgn_moves(path, "MÜLLER, Hans") == moves
     everyone = pgn_moves(path)
-    assert everyone[after(""), "e2e4"] == 2 and sum(everyone.values()) == 9
+    assert everyone[start, "e2e4"] == 2 and sum(everyone.values()) == 11
     assert sum(pgn_moves(path, skip_plies=2).values()) == 3
-    with pytest.raises(ValueError, match=r"pgn_moves\(\): expected moves of 'Nobody'.*games of 'Other'"):
-        pgn_moves(path, "Nobody")
+    assert pgn_results(path, "Müller, Hans") == [([start, two], 1.0), ([king], 0.5)]
+    assert pgn_results(path, "Müller, Hans", skip_plies=2) == [([two], 1.0)]
+    assert [score for _, score in pgn_results(path)] == [1.0, 0.0, 0.5, 0.5, 0.0, 1.0]
+    for read in (pgn_moves, pgn_results):
+        with pytest.raises(
+            ValueError, match=rf"{read.__name__}\(\): expected moves of 'Nobody'.*games of 'Other'"
+        ):
+            read(path, "Nobody")
     with pytest.raises(ValueError, match="more than 9 plies"):
         pgn_moves(path, "other", skip_plies=9)
     with pytest.raises(OSError, match="none"):
         pgn_moves(tmp_path / "none.pgn")
-
-
-def test_results_of_a_player(tmp_path):
-    path = tmp_path / "games.pgn"
-    games = [("A", "B", "1-0"), ("B", "A", "1/2-1/2"), ("C", "A", "1-0"), ("A", "B", "*")]
-    path.write_text("".join(game("1. e4 e5 2. Nf3", *names, Result=result) for *names, result in games))
-    own = [after(""), after("e4 e5")]
-    assert pgn_results(path, "a") == [(own, 1.0), ([after("e4")], 0.5), ([after("e4")], 0.0)]
-    assert pgn_results(path, "A", skip_plies=2)[:1] == [(own[1:], 1.0)]
-    everyone = pgn_results(path)
-    assert len(everyone) == 6 and sum(score for _, score in everyone) == 3.0
-    with pytest.raises(ValueError, match=r"pgn_results\(\): expected moves of 'D'.*games of 'A'"):
-        pgn_results(path, "D")
 
 
 def test_an_engines_own_games():
