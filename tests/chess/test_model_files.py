@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 
-import chess
 import numpy as np
 import pytest
 
@@ -44,10 +43,10 @@ def here(tmp_path, monkeypatch):
 
 def states(line):
     """Return the states before each move of a line in SAN."""
-    board, state, found = chess.Board(), ChessGame().new_initial_state(), []
+    state, found = ChessGame().new_initial_state(), []
     for san in line.split():
         found.append(state.clone())
-        state.apply_action(action_of(board.push_san(san)))
+        state.apply_action(action_of(state.board.parse_san(san)))
     return found
 
 

@@ -42,27 +42,21 @@ def random_game(rng, plies):
     return board, words, keys, actions
 
 
-@examples(80)
-@given(SEEDS, st.integers(0, 100))
-def test_a_positions_hash_is_a_function_of_its_epd_and_another_for_each(seed, plies):
-    board, _, keys, _ = random_game(random.Random(seed), plies)
-    by_epd = {board.epd(): position_hash(board)}
-    for key in reversed(keys):
-        board.pop()
-        assert by_epd.setdefault(board.epd(), key) == key == position_hash(chess.Board(f"{board.epd()} 0 1"))
-    assert len(set(by_epd.values())) == len(by_epd)
-
-
 _ODD = "O-O O-O-O e8=Q e8 e1=N exd6 dxe3 bxc3 Ke2 Rfe1 R1e1 Nbd2 e5 Zz9 0-0 e2e4"
 
 
 @examples(100)
 @given(SEEDS, st.sampled_from([0, 30, 80, 200]))
-def test_moves_are_those_of_python_chess_from_their_text(seed, plies):
+def test_keys_and_moves_are_those_of_python_chess_from_their_text(seed, plies):
     """But for long notation, which is left to it."""
     rng = random.Random(seed)
     board, words, keys, actions = random_game(rng, plies)
     assert replay(words) == (keys, actions)
+    back, by_epd = board.copy(), {board.epd(): position_hash(board)}
+    for key in reversed(keys):  # a function of the EPD, and another for each
+        back.pop()
+        assert by_epd.setdefault(back.epd(), key) == key == position_hash(chess.Board(f"{back.epd()} 0 1"))
+    assert len(set(by_epd.values())) == len(by_epd)
     pieces = [f"{rng.choice('KQRBN')}{chess.square_name(rng.randrange(64))}" for _ in range(8)]
     for word in [*_ODD.split(), *pieces]:
         try:
@@ -185,29 +179,25 @@ def test_a_game_that_stands_there_twice_is_read_once(tmp_path):
     assert len(read(tmp_path, game(LINE), game(LINE + " 11. c4"))[0]) == 2
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
-def test_encodings(tmp_path, encoding):
-    records, report = read(tmp_path, game("1. e4", "Müller, Jürgen"), encoding=encoding, player="müller")
-    assert records[0].white == "Müller, Jürgen" and moves_of(records[0]) == ["e2e4"]
-    assert (report.recoded > 0) == (encoding == "latin-1")
-
-
 @pytest.mark.parametrize(
     ("encoding", "names"),
     [
+        *((encoding, ["Müller, Jürgen", "Noël, F"]) for encoding in ("utf-8", "utf-8-sig", "utf-16")),
         ("cp1251", ["Ботвинник, Михаил", "Smith, J"]),
         ("koi8_r", ["Карпов, Анатолий", "Таль, Михаил"]),
         ("cp1250", ["Wojtaszek, Radosław", "Świercz, Dariusz"]),
         ("cp1250", ["Đorđević, Željko", "Šarić, Ivan"]),
-        ("cp1252", ["Åkesson, Ralf", "Grönroos, Mika"]),
+        ("cp1252", ["Müller, Jürgen", "Grönroos, Mika"]),
         ("cp1252", ["O’Kelly de Galway, Albéric", "Noël, F"]),
     ],
 )
-def test_code_pages_are_recognized_by_lines_that_are_not_utf8(tmp_path, encoding, names):
+def test_code_pages_are_recognized_by_lines_that_are_not_unicode(tmp_path, encoding, names):
     records, report = read(tmp_path, *(game("1. e4", name) for name in names), encoding=encoding)
-    assert [record.white for record in records] == names
-    assert report.encoding == encoding and f"read as {encoding}" in str(report)
+    assert [record.white for record in records] == names and moves_of(records[0]) == ["e2e4"]
     assert pgn_names(tmp_path / "games.pgn").keys() == {*names, "B"}
+    unicode = encoding.startswith("utf")
+    assert report.encoding == ("" if unicode else encoding) and (report.recoded == 0) == unicode
+    assert unicode or f"read as {encoding}" in str(report)
 
 
 _MARCH, _THE_4TH, _THE_25TH = 2024 + 2.5 / 12, 2024 + (2 + 3.5 / 31) / 12, 2024 + (2 + 24.5 / 31) / 12
