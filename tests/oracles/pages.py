@@ -60,20 +60,14 @@ def changed(each, **fields):
 @functools.cache
 def small(side=chess.WHITE):
     """Return a book whose numbers fit together: gains add up, and exits are worth what the book is."""
+    rows = [("", "e2e4", 1.0, 0.2), ("e2e4 e7e5", "g1f3", 0.05, 0.1), ("e2e4 c7c5", "g1f3", 0.05, 0.05)]
+    rows = rows if side else [("e2e4", "e7e5", 0.05, 0.1), ("d2d4", "d7d5", 0.05, 0.05)]
+    gains, positions = [gain for *_, gain in rows], []
+    for history, move, reach, gain in rows:
+        worth = gain - 0.001 if history else sum(gains) - 0.001 * len(rows)
+        positions.append(entry(history, {move: 1.0}, reach, worth))
     if side:
-        first = entry("", {"e2e4": 1.0}, 1.0, 0.2 + 0.1 + 0.05 - 0.003)
-        positions = [
-            dataclasses.replace(first, others=((*uci("d2d4"), 0.02),)),
-            entry("e2e4 e7e5", {"g1f3": 1.0}, 0.05, 0.1 - 0.001),
-            entry("e2e4 c7c5", {"g1f3": 1.0}, 0.05, 0.05 - 0.001),
-        ]
-        gains = [0.2, 0.1, 0.05]
-    else:
-        positions = [
-            entry("e2e4", {"e7e5": 1.0}, 0.05, 0.1 - 0.001),
-            entry("d2d4", {"d7d5": 1.0}, 0.05, 0.05 - 0.001),
-        ]
-        gains = [0.1, 0.05]
+        positions[0] = dataclasses.replace(positions[0], others=((*uci("d2d4"), 0.02),))
     book = Book(chess.Board(), side, positions)
     exits = book_exits(book, uniform, lambda state: 0.8 if side else 0.2)
     return page_with(
@@ -94,19 +88,22 @@ def small(side=chess.WHITE):
 def against_people():
     """Return a book against people, of whom one in twenty walks into a trap, with what its time is worth."""
     each = small()
-    settings = dataclasses.replace(
-        each.made.settings, opponent="human(rating=1500)", evaluation="people", rating=1500.0
-    )
-    trap = uci("c7c5")
+    kind = {"opponent": "human(rating=1500)", "evaluation": "people", "rating": 1500.0}
     exits = [
-        dataclasses.replace(exit, promised=0.9 if exit.history[1:2] == trap else 0.5)
+        dataclasses.replace(exit, promised=0.9 if exit.history[1:2] == uci("c7c5") else 0.5)
         for exit in each.made.exits
     ]
-    lost = {
-        moves: chess.engine.PovScore(chess.engine.Cp(pawns), chess.WHITE)
-        for moves, pawns in (((), 30), (uci("e2e4 c7c5"), 90))
-    }
-    return changed(each, settings=settings, exits=exits, evaluations=lost, search=BestFirst(), clock=0.01)
+    pawns = {(): 30, uci("e2e4 c7c5"): 90}
+    return changed(
+        each,
+        settings=dataclasses.replace(each.made.settings, **kind),
+        exits=exits,
+        evaluations={
+            moves: chess.engine.PovScore(chess.engine.Cp(cp), chess.WHITE) for moves, cp in pawns.items()
+        },
+        search=BestFirst(),
+        clock=0.01,
+    )
 
 
 ANN = PlayedGame("Ann", "Bob", 1999, "1-0", uci("e2e4 e7e5 g1f3 b8c6"))
