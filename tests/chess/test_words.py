@@ -48,6 +48,11 @@ def test_numbers_in_words():
             words.worth_words("", -0.044, 0.003, 1),
             "Against the model: −4.4 points in 100 games by position, +0.30 on the clock, for 1 position",
         ),
+        (
+            words.why_words(0.02, 0.005, [("Nf3", -0.01)]),
+            "It comes up in 1 of 50 games. Forgetting it costs 0.50 points in 100 games. Nf3 instead would "
+            "bring 1.0.",
+        ),
         (words.limit_words("nodes=20000"), "20,000 nodes a move"),
         (words.limit_words("depth=9"), "9 plies deep"),
         # How long games stay in a book: at five moves at most, the last one with a game in 200 among them.
