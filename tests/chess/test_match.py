@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from open_spiel.python import policy
+from open_spiel.python.algorithms.expected_game_score import policy_value
 from scipy import optimize, stats
 
 from precomp_games.algorithms import best_precomputation
@@ -75,33 +77,6 @@ def prepared(player=0, menu=0):
 # -- what is expected ----------------------------------------------------------------------------------------
 
 
-def expected_score(book, opponent, own, max_plies):
-    """Return the expected score by brute force over all games, which end by python-chess's rules."""
-    known = {
-        p.history: {action_of(m.move): m.probability for m in p.moves if m.probability}
-        for p in book.positions
-    }
-
-    def worth(state, board, inside):
-        if (outcome := board.outcome()) is not None:
-            return {book.side: 1.0, None: 0.5}.get(outcome.winner, 0.0)
-        if len(board.move_stack) == max_plies:
-            return 0.5
-        ours = board.turn == book.side
-        inside = inside and (not ours or tuple(board.move_stack) in known)
-        row = known[tuple(board.move_stack)] if ours and inside else (own if ours else opponent)(state)
-        total = 0.0
-        for action, probability in row.items():
-            child = state.child(action)
-            board.push(child.moves()[-1])
-            total += probability * worth(child, board, inside)
-            board.pop()
-        return total
-
-    game = ChessGame({"fen": book.start.fen(), "max_plies": 100})
-    return worth(game.new_initial_state(), book.start.copy(), True)
-
-
 QUEEN = "k7/8/2K5/8/8/8/8/1Q6 w - - 0 1"
 
 
@@ -123,10 +98,18 @@ def few(state):
     ],
 )
 def test_the_mean_of_many_games_is_the_expected_score(side, known):
-    book = Book(chess.Board(QUEEN), side, known)
-    expected = expected_score(book, few, few, 4)
-    found = play_match(book, few, few, 300, max_plies=4)
-    assert found.score == pytest.approx(expected, abs=4 * found.standard_error)
+    rows = {p.history: {action_of(m.move): m.probability for m in p.moves if m.probability} for p in known}
+
+    class Both(policy.Policy):
+        """The book where it knows a move, and elsewhere, as for the opponent, few moves."""
+
+        def action_probabilities(self, state, player_id=None):
+            return rows.get(tuple(state.moves())) or few(state)
+
+    game = ChessGame({"fen": QUEEN, "max_plies": 4})
+    white, black = policy_value(game.new_initial_state(), [Both(game, [0, 1])] * 2)
+    found = play_match(Book(chess.Board(QUEEN), side, known), few, few, 300, max_plies=4)
+    assert found.score == pytest.approx(white if side == chess.WHITE else black, abs=4 * found.standard_error)
     assert 0.0 < found.standard_error < 0.025
 
 

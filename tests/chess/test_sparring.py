@@ -11,11 +11,10 @@ import scipy.optimize
 
 from precomp_games import chess as prep
 from precomp_games.algorithms import confirmed_precomputation
-from precomp_games.chess.data.game_records import RESULTS, GameRecord, position_hash
 from precomp_games.chess.model.calibration import expected_score, score_features
 from precomp_games.chess.plan import sparring
 from precomp_games.chess.play.engine_games import Clock, play_engine_games
-from precomp_games.chess.play.match import play_match
+from precomp_games.chess.play.match import play_match, write_match_pgn
 from precomp_games.commands import main
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess.test_engine import FAKE
@@ -43,29 +42,14 @@ def sparred(settings, engines, games=30, opponent=None):
     return play_match(book, opponent or sigma[rival], sigma[1 - rival], games, max_plies=40)
 
 
-def games_of(result, name="Opponent"):
-    """Return the games of a match as if they had been read."""
-    records, book = [], result.book
-    for game in result.games:
-        board, keys = book.start.copy(stack=False), []
-        for move in game.moves:
-            keys.append(position_hash(board))
-            board.push(move)
-        white = game.score if book.side == chess.WHITE else 1.0 - game.score
+def games_of(result, folder, name="Opponent"):
+    """Return the games of a match as a file has them, with what was a book's."""
+    path, book, records = folder / "games.pgn", result.book, []
+    write_match_pgn(result, path, {"Black" if book.side == chess.WHITE else "White": name})
+    for record, game in zip(sparring.SparringGames.read(path, name).records, result.games, strict=True):
         ours = range(0 if book.start.turn == book.side else 1, len(game.moves), 2)
-        record = GameRecord(
-            *(("", name) if book.side == chess.WHITE else (name, "")),
-            own=(not book.side,),
-            first=book.start.turn,
-            year=None,
-            ratings=(None, None),
-            speed="",
-            result=RESULTS[white],
-            keys=tuple(keys),
-            actions=tuple(map(prep.action_of, game.moves)),
-            booked=frozenset(ply for ply in ours if game.left is None or ply < game.left),
-        )
-        records.append(record)
+        booked = frozenset(ply for ply in ours if game.left is None or ply < game.left)
+        records.append(dataclasses.replace(record, booked=booked))
     return sparring.SparringGames(name, tuple(records))
 
 
@@ -73,10 +57,10 @@ def games_of(result, name="Opponent"):
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_the_model_is_counts_with_the_weight_of_one_game_behind_them(engines, player):
+def test_the_model_is_counts_with_the_weight_of_one_game_behind_them(engines, player, tmp_path):
     settings = settings_of(player=player, opponent_temperature_cp=200.0, top_k=3)
     result = sparred(settings, engines)
-    policy = sparring.informed_policies(settings, engines, games_of(result)).sigma[1 - player]
+    policy = sparring.informed_policies(settings, engines, games_of(result, tmp_path)).sigma[1 - player]
     prior = engines.policies(settings).sigma[1 - player]
     state = settings.game().new_initial_state()
     if player == 0:
@@ -89,13 +73,13 @@ def test_the_model_is_counts_with_the_weight_of_one_game_behind_them(engines, pl
     assert policy.action_probabilities(state) == pytest.approx(expected)
 
 
-def test_who_one_of_several_is(engines):
+def test_who_one_of_several_is(engines, tmp_path):
     """The opponents left and their weights are Bayes' rule over all games, by products of probabilities."""
     each = [f"uci(nodes={n},r={r},top_k={k})" for n in (10, 30) for r in (50, 400) for k in (2, 3)]
     several = f"mixture({','.join(f'{letter}={one}' for letter, one in zip('abcdefgh', each, strict=True))})"
     settings = settings_of(opponent=several, trusted=True)
     model = prep.opponent_policy(settings.game(), several, engines.opponent)
-    games = games_of(sparred(settings, engines, games=4, opponent=model.policies[5]))
+    games = games_of(sparred(settings, engines, games=4, opponent=model.policies[5]), tmp_path)
     log = np.log(model.weights.copy())
     for record, _ in games.against(settings):
         state = settings.played_game().new_initial_state()
@@ -125,11 +109,11 @@ def test_a_promise_has_an_error_by_two_games_or_more(engines):
         confirmed_precomputation(*problem, promise_games=1)
 
 
-def test_scores_of_games_say_what_the_analysts_are_worth(engines):
+def test_scores_of_games_say_what_the_analysts_are_worth(engines, tmp_path):
     """The most likely coefficients, by a search over them with the prior written out."""
     settings = settings_of()
     evaluation = engines.policies(settings).leaf_value
-    games = games_of(sparred(settings, engines, games=12))
+    games = games_of(sparred(settings, engines, games=12), tmp_path)
     taught = sparring._taught(games, settings)
     value, counted = sparring._learned(evaluation, taught)
     fitted = value.utility
@@ -151,12 +135,12 @@ def test_scores_of_games_say_what_the_analysts_are_worth(engines):
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_a_move_of_the_book_leaves_more_time_for_later_ones(engines, player):
+def test_a_move_of_the_book_leaves_more_time_for_later_ones(engines, player, tmp_path):
     """Twice the time adds 1 to the logit; a game counts for later turns as if it had saved time for them."""
     settings, clock = settings_of(player=player), Clock(1.0, 0.01)
     plain = engines.policies(settings).leaf_value
     evaluation = sparring._timed(plain, clock, player)
-    games = games_of(sparred(settings, engines, games=3))
+    games = games_of(sparred(settings, engines, games=3), tmp_path)
     taught = [
         (passed[1:], score) for passed, score in sparring._taught(games, settings)
     ]  # one move was a book's
@@ -181,13 +165,13 @@ def test_a_move_of_the_book_leaves_more_time_for_later_ones(engines, player):
     assert sparring._timed(plain, None, player) is plain and sparring._timed(0.5, clock, player) == 0.5
 
 
-def test_where_games_are_lost_the_book_plays_something_else(engines):
+def test_where_games_are_lost_the_book_plays_something_else(engines, tmp_path):
     settings = settings_of(penalty=1e-6)
     first = sparring.prepare_from_games(settings, engines, sparring.SparringGames("them"), budget=4)
     move = first.book.positions[0].moves[0].move
     policies = engines.policies(settings)
     result = play_match(first.book, policies.sigma[1], policies.sigma[0], 40, max_plies=40)
-    games = games_of(result)
+    games = games_of(result, tmp_path)
     for record, (passed, _), game in zip(
         games.records, sparring._taught(games, settings), result.games, strict=True
     ):
