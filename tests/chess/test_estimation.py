@@ -29,9 +29,7 @@ def simulated(rng: np.random.Generator, count: int, r: float, lapse: float, top_
             scores[0] = 99_990  # a mate
         odds = (1.0 - lapse) * softmax(scores, r)
         odds = np.append(odds + lapse / legal, lapse * (legal - lines) / legal)
-        # What rng.choice draws, in a third of its time.
-        up_to = np.cumsum(odds / odds.sum())
-        drawn = int(np.searchsorted(up_to / up_to[-1], rng.random(), side="right"))
+        drawn = int(rng.choice(len(odds), p=odds / odds.sum()))
         choices.append(Choice(tuple(scores), drawn if drawn < lines else None, legal))
     return choices
 
@@ -160,16 +158,11 @@ class Worth:
         return [0.5 + 0.4 * math.sin(sum(state.history())) for state in states]
 
 
-@pytest.fixture
-def games(tmp_path):
-    """Return a function from lines to a file with games of "Them" with Black."""
-
-    def write(*lines):
-        text = "".join(game(line, "Us", "Them", Round=str(k)) for k, line in enumerate(lines))
-        (tmp_path / f"{len(lines)}.pgn").write_text(text)
-        return tmp_path / f"{len(lines)}.pgn"
-
-    return write
+def written(folder, lines):
+    """Return a file with these games of "Them" with Black."""
+    path = folder / f"{len(lines)}.pgn"
+    path.write_text("".join(game(line, "Us", "Them", Round=str(k)) for k, line in enumerate(lines)))
+    return path
 
 
 def replies_after(san, model):
@@ -183,16 +176,16 @@ def replies_after(san, model):
     return by_name, sum(model.counts.at(state.board).values())
 
 
-def test_distrust_is_what_was_missing_of_what_the_worst_would_take(games):
+def test_distrust_is_what_was_missing_of_what_the_worst_would_take(tmp_path):
     alpha, missing, most = 0.5, [], []
-    model = games_policy(ChessGame(), games(*EARLIER), "Them", alpha=alpha)
+    model = games_policy(ChessGame(), written(tmp_path, EARLIER), "Them", alpha=alpha)
     for line in LATER:
         first, reply = (word.removeprefix("1.") for word in line.split()[1:])
         row, count = replies_after(first, model)
         expected = sum(p * v for p, v in row.values())
         missing.append(expected - row[reply][1])
         most.append(alpha / (count + alpha) * (expected - min(v for _, v in row.values())))
-    found = fit_distrust(model, GameSelection(games(*LATER), "Them").table(), Worth())
+    found = fit_distrust(model, GameSelection(written(tmp_path, LATER), "Them").table(), Worth())
     share = sum(missing) / sum(most)
     assert found.share == pytest.approx(min(max(share, 0.0), 1.0))
     error = math.sqrt(sum((m - share * w) ** 2 for m, w in zip(missing, most, strict=True))) / sum(most)
@@ -201,10 +194,10 @@ def test_distrust_is_what_was_missing_of_what_the_worst_would_take(games):
     assert f"{found.share:.2f} +- " in str(found)
 
 
-def test_counts_alone_have_nothing_to_distrust(games):
-    model = games_policy(ChessGame(), games(*EARLIER), "Them", alpha=0.0)
+def test_counts_alone_have_nothing_to_distrust(tmp_path):
+    model = games_policy(ChessGame(), written(tmp_path, EARLIER), "Them", alpha=0.0)
     with pytest.raises(ValueError, match="expected table to have moves among several replies, got 4 moves"):
-        fit_distrust(model, GameSelection(games(*EARLIER), "Them").table(), Worth())
+        fit_distrust(model, GameSelection(written(tmp_path, EARLIER), "Them").table(), Worth())
 
 
 def test_others_games_stand_behind_a_persons(tmp_path):

@@ -305,17 +305,15 @@ def test_games_of_another_match_program_teach_and_broken_ones_cost_themselves_al
     assert (tmp_path / "out" / "book.bin").exists()
 
 
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
+def test_wrong_flags_are_one_line(spar):
+    calibrated = "--evaluation: expected calibrated, and a --menu of 1 or more, got linear"
+    for flags, expected in (
         (["--clock=1"], "expected seconds and an increment such as '60+0.6', got '1'"),
         (["--games=none.pgn"], "--games: expected --opponent_name with it"),
         (["--games=none.pgn", "--opponent_name=x"], "--games: expected a PGN file, got 'none.pgn'"),
-        (["--evaluation=linear"], "--evaluation: expected calibrated, and a --menu of 1 or more, got linear"),
+        (["--evaluation=linear"], calibrated),
         (["--round=0"], "--round"),
         (["--clock=1+1", "--own_nodes=5"], "--own_nodes: expected none beside --clock, got 5"),
         (["--fen=7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"], "--fen: expected a position in which the game goes on"),
-    ],
-)
-def test_wrong_flags_are_one_line(spar, flags, expected):
-    assert len(spar(*flags, "--play=0", "--last=0", error=expected).splitlines()) == 1
+    ):
+        assert len(spar(*flags, "--play=0", "--last=0", error=expected).splitlines()) == 1

@@ -250,9 +250,8 @@ def test_moves_to_search_and_answers_are_written_as_the_board_writes_them():
 FISCHER = "1r3k1r/p6p/8/8/8/8/P6P/1R3K1R w HBhb - 2 9"
 
 
-@pytest.mark.parametrize(
-    "position",
-    [
+def test_after_a_position_that_cannot_be_played_there_is_none():
+    for position in (
         "nonsense",
         "startpos e2e4",
         "fen",
@@ -265,15 +264,13 @@ FISCHER = "1r3k1r/p6p/8/8/8/8/P6P/1R3K1R w HBhb - 2 9"
         "startpos moves e2e4 e7e5 g1f3 g8f6 f1c4 f8c5 f3g1 f6g8 e1h1",  # a rook out of reach
         "fen 8/P6k/8/8/8/8/8/K7 w - - 0 1 moves a7a8K",
         f"fen {WHITE_ROOKS} moves e1f1 e8e7 f1e1 e7e8 e1h1",  # rights that are lost
-    ],
-)
-def test_after_a_position_that_cannot_be_played_there_is_none(position):
-    commands = ("position startpos moves e2e4", f"position {position}", "go", "ucinewgame", "go nodes 3")
-    sent, lines = asked(*commands, *POSITION, options=CHESS960)
-    assert sent == [("startpos", "go")]
-    assert [line.split()[0] for line in lines] == ["info", "bestmove"] * 2 + ["bestmove"]
-    assert all(line.startswith("info string error: ") and len(line) < 400 for line in lines[:4:2])
-    assert lines[1] == lines[3] == "bestmove 0000"
+    ):
+        commands = ("position startpos moves e2e4", f"position {position}", "go", "ucinewgame", "go nodes 3")
+        sent, lines = asked(*commands, *POSITION, options=CHESS960)
+        assert sent == [("startpos", "go")]
+        assert [line.split()[0] for line in lines] == ["info", "bestmove"] * 2 + ["bestmove"]
+        assert all(line.startswith("info string error: ") and len(line) < 400 for line in lines[:4:2])
+        assert lines[1] == lines[3] == "bestmove 0000"
 
 
 def test_no_position_is_answered_when_an_answer_is_wanted():
