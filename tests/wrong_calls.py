@@ -223,6 +223,8 @@ def _of_preparation():
         "confirmed_precomputation.penalty": 0.05,
         "MetaGamePolicy.action_probabilities.state": _moved(meta_game.new_initial_state()),
         "strategies_from_policy.policy": Arg(meta_policy, kuhn_table, *NO_POLICIES),
+        **dict.fromkeys(["solve.game", "best_response.game", "nash_conv.game"], Arg(kuhn, tree)),
+        **dict.fromkeys(["best_response.policy", "nash_conv.policy"], Arg(kuhn_table, *NO_POLICIES)),
         "save_policy.policy": kuhn_table,
         "load_policy.game": kuhn,
         "load_policy.path": folder() / "policy.npz",
@@ -345,6 +347,7 @@ def _of_chess():
         "EvaluationStore.engine": "Fake 1.0",
         "EvaluationStore.limit": Arg(limit, "nodes=0"),  # or its text
         "epd": epd,
+        "keys": Arg([key], [key[:3]]),
         "put.result": Arg(result, SearchResult((), 1, 1)),
         # policies and evaluations
         "utility": LinearUtility(),
