@@ -142,8 +142,10 @@ def test_a_tree_takes_policies_that_are_there_and_no_named_opponent_where_both_p
     engine = HashEngine()
     tree = prep.preparation_tree(SETTINGS, engine, policies=preparation_policies(SETTINGS, engine))
     assert tree.fingerprint == prep.preparation_tree(SETTINGS, engine).fingerprint
+    named = dataclasses.replace(SETTINGS, opponent="uci(r=5)")
+    assert OpponentWords(named, "engine").name == "uci(r=5)"
     with pytest.raises(ValueError, match="without an opponent of its own"):
-        equilibrium_tree(dataclasses.replace(SETTINGS, opponent="uci(r=5)"), engine)
+        equilibrium_tree(named, engine)
 
 
 def test_the_pgn_says_what_forgetting_costs(tmp_path):
@@ -481,6 +483,7 @@ def test_json_that_is_no_preparation(plain, tmp_path):
         {"budget": -1},
         {"neighbors": [near]},
         {"memorized": [{}]},
+        {"person": 7},
         {"person": {"name": "Ann", "games": -1, "first": None, "last": None}},
         {"played_games": [7]},
         *({"replies": [{"after": ["e2e4"], "count": 1, "games": [k]}]} for k in (3, -1)),
