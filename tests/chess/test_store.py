@@ -328,9 +328,10 @@ def test_a_copy_has_the_keys_that_are_named(tmp_path):
         for engine in "BA":
             for i in range(10):
                 store.put(engine, LIMIT, 2, f"p{i}", PLAYED)
-        store.export(copy, keys=[["A", LIMIT, 2, "p1"], ("A", "nodes=1000", 2, "p9")])
+        store.put("A", LIMIT, 1, "p1", dataclasses.replace(RESULT, lines=RESULT.lines[:1]))
+        store.export(copy, keys=[["A", LIMIT, 2, "p1"], ("A", LIMIT, 1, "p1"), ("A", "nodes=1000", 2, "p9")])
         with EvaluationStore(copy) as reader:
-            assert (len(reader), reader.engines()) == (2, ["A"])
+            assert (len(reader), reader.engines()) == (3, ["A"])
             assert reader.get_many("A", LIMIT, 2, ["p1", "p2"], 20) == {"p1": PLAYED}
         before = copy.read_bytes()
         for path, keys, message in (
