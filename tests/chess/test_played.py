@@ -1,4 +1,4 @@
-"""What was played: moves and results of a player, an engine's own games, and the games behind replies."""
+"""Played moves: those and the results of a player, of an engine's own games, and games behind replies."""
 
 import collections
 import dataclasses

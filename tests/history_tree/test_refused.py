@@ -1,4 +1,4 @@
-"""What is no tree: arguments of `HistoryTree.from_game`, games outside of its model, arrays, and files."""
+"""Refusals of trees: arguments of `HistoryTree.from_game`, games outside of its model, arrays, and files."""
 
 import dataclasses
 import io
