@@ -1,6 +1,7 @@
 """`precomp-games equilibrium` and `match`: both sides' books, and books that play games."""
 
 import json
+import math
 
 import chess.polyglot
 import pyspiel
@@ -80,6 +81,8 @@ def test_a_match_of_books_of_both_colors(here, tmp_path, searches):
     for row in matches:
         found = MatchStatistics(row["wins"], row["draws"], row["losses"])
         assert (found.games, found.score) == (4, row["score"]) and row["low"] <= row["score"] <= row["high"]
+        for name, value in zip(("elo", "elo_low", "elo_high"), (found.elo, *found.elo_interval), strict=True):
+            assert row[name] == (value if math.isfinite(value) else None)
         if row["player"] == "the book":
             assert f"{'Elo with the book':<20}{found}\n" in output
             assert row["promised"] == result_of(tmp_path / row["side"])["utility"]
