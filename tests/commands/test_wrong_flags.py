@@ -25,6 +25,7 @@ _ROWS = [
     # Whose games.
     ("opponent", [GAMES], "--player: expected whose games in --games are meant, such as 'Us', 'Karpov"),
     ("opponent", [GAMES, "Nobody"], f"expected moves of 'Nobody' in '{GAMES}', got none"),
+    ("scout", [GAMES, "Nobody"], f"expected moves of 'Nobody' in '{GAMES}', got none"),
     ("opponent", ["none.pgn", "Us"], "--games: expected a PGN file, got 'none.pgn'"),
     ("opponent", ["a\x1b[2J.pgn", "Us"], r"--games: expected a PGN file, got 'a\x1b[2J.pgn'"),
     ("opponent", [os.devnull], "--games: expected a PGN file with games, got"),

@@ -368,7 +368,7 @@ def certificates(folder):
 
 @_CLUSTERS
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
-def test_encrypted(whole, tmp_path):
+def test_encrypted(distributed, whole, tmp_path):
     """With certificates the same files; without, or with those of another authority, one error."""
     own, others = certificates(tmp_path), certificates(tmp_path / "others")
     env = {f"DASK_{name.upper().replace('.', '__').replace('-', '_')}": value for name, value in own.items()}
