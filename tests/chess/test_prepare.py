@@ -324,6 +324,7 @@ def json_of(made):
         (_BY_POSITION, {"max_evaluations": 60}),
         (dataclasses.replace(_BY_POSITION, check_limit=prep.SearchLimit(nodes=80)), _SEARCH),
         (_PLAYED, {"games": 18, **_SMALL}),
+        (dataclasses.replace(_PLAYED, price="positions"), _SMALL),  # without games
     ],
 )
 def test_what_is_written_is_read_again(settings, how, player, engines, tmp_path):
@@ -337,7 +338,8 @@ def test_what_is_written_is_read_again(settings, how, player, engines, tmp_path)
     assert made.value == pytest.approx(made.utility - paid)
     assert sum(each.reach for each in made.exits) == pytest.approx(1.0)
     assert (made.standard_error is not None) == (made.score_note == "") == by_games
-    assert made.score_name == ("Expected score" if by_games else "Analyst's score")
+    without_games = "Fitted score" if settings.evaluation == "calibrated" else "Analyst's score"
+    assert made.score_name == ("Expected score" if by_games else without_games)
     made.write(tmp_path, {"more": 1})
     read = prep.Preparation.read(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"book.bin", "book.pgn", "result.json"}
@@ -440,7 +442,7 @@ def test_a_search_ends_when_it_is_enough_and_its_best_book_can_be_written_before
         assert search_of(made).work["evaluations"] < search_of(whole).work["evaluations"]
         assert len(made.book) <= 6
         if by_games:
-            assert search_of(made).games["promise"] == search_of(whole).games["promise"] > 0
+            assert search_of(made).games["promise"] == search_of(whole).games["promise"] == 10
             assert search_of(made).games["taught"] == 0
     found = []
     made = prep.prepare(settings, engines, improved=found.append, enough=lambda: False, **how)
