@@ -296,6 +296,7 @@ def test_settings_name_a_speed_and_a_rating():
     value = preparation_policies(settings, HashEngine()).leaf_value
     assert value.utility == load_people().at("bullet", 1900) and not settings.touches
     assert 0.3 < value.evaluate_batch([settings.game().new_initial_state()])[0] < 0.7
+    assert "people's rated games" in settings.kind.note()
     own = dataclasses.replace(settings, calibration="fit.json")  # see test_model_files.py
     assert own.touches == {"calibration": "fit.json"}
     with pytest.raises(ValueError, match="a calibration that is shipped"):
