@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from open_spiel.python.algorithms import expected_game_score, exploitability
 from open_spiel.python.policy import UniformRandomPolicy
@@ -299,14 +299,16 @@ def test_reductions_of_theorems_1_to_3_return_maxsat(clauses):
 @st.composite
 def followers(draw):
     """(game, rational player, settings of a few types of the other one), with few information sets."""
-    game, player = draw(games(depth=4, actions=2)), draw(st.integers(0, 1))
-    sets = [len(OwnTree(game, i).actions) for i in (player, 1 - player)]
-    coarse = st.sampled_from((True, True, False))
+    player, coarse = draw(st.integers(0, 1)), st.sampled_from((True, True, False))
     evaluations = st.builds(random_evaluation, SEEDS, coarse) | st.just(utility_of(1 - player))
     settings = st.tuples(st.integers(1, 3), evaluations, st.sampled_from(TIES))
     kinds = draw(st.lists(settings, min_size=1, max_size=3))
-    assume(1 <= sets[0] <= 4 and 1 <= sets[1] <= 5 - len(kinds))
-    return game, player, kinds
+
+    def is_small(game):
+        own, others = (len(OwnTree(game, i).actions) for i in (player, 1 - player))
+        return 1 <= own <= 4 and 1 <= others <= 5 - len(kinds)
+
+    return draw(games(depth=4, actions=2).filter(is_small)), player, kinds
 
 
 # Costs seconds: enumerates what is optimal to each type at once.
