@@ -77,7 +77,7 @@ def test_wrong_answers_come_again_and_are_rated_once(tmp_path):
 
 
 def test_a_wrong_answer_comes_again_after_four_others():
-    line = "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6 e1g1 f8e7 f1e1".split()
+    line = ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6", "b5a4", "g8f6", "e1g1", "f8e7", "f1e1"]
     positions = [entry(" ".join(line[:k]), {line[k]: 1.0}, 1.0, 1.0 - k / 20) for k in range(0, 11, 2)]
     with Drill(Book(chess.Board(), chess.WHITE, positions), ":memory:") as drill:
         first = drill.next(_START)

@@ -268,6 +268,7 @@ def test_a_book_that_is_not_closed_and_one_that_is_empty():
 # -- prepare -------------------------------------------------------------------------------------------------
 
 _BY_POSITION = dataclasses.replace(SETTINGS, menu=3, price="positions", max_plies=7)
+_THOROUGH = dataclasses.replace(_BY_POSITION, check_limit=prep.SearchLimit(nodes=80))
 _CHECKED = {"check_limit": prep.SearchLimit(nodes=9)}
 _SEARCH = {"max_evaluations": 60, "budget": 6}
 _ENDGAME = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # of short games
@@ -311,6 +312,12 @@ def json_of(made):
     return json.loads(json.dumps(made.to_json()))
 
 
+def test_peoples_scores_are_checked_with_as_many_nodes_as_each_line_of_a_menu(engines):
+    engines.analyst.asked.clear()
+    prep.prepare(dataclasses.replace(_THOROUGH, evaluation="people"), engines, **_SEARCH)
+    assert {("nodes=80", 3, 0), ("nodes=27", 1, 0)} <= {asked[1:] for asked in engines.analyst.asked}
+
+
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize(
     ("settings", "how"),
@@ -322,7 +329,7 @@ def json_of(made):
         (dataclasses.replace(SETTINGS, distrust=0.2), {"budget": 4}),
         (dataclasses.replace(SETTINGS, menu=3), _SEARCH),
         (_BY_POSITION, {"max_evaluations": 60}),
-        (dataclasses.replace(_BY_POSITION, check_limit=prep.SearchLimit(nodes=80)), _SEARCH),
+        (_THOROUGH, _SEARCH),
         (_PLAYED, {"games": 18, **_SMALL}),
         (dataclasses.replace(_PLAYED, price="positions"), _SMALL),  # without games
     ],
