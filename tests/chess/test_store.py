@@ -264,6 +264,7 @@ def test_a_store_is_read_where_nothing_may_be_written(tmp_path):
     with EvaluationStore(path) as store:
         store.put("A", LIMIT, 2, "p", RESULT)
         with EvaluationStore(path, read_only=True) as reader:  # the row stands in the journal
+            assert len(reader) == 1
             store.put("A", LIMIT, 2, "q", RESULT)
             assert len(reader) == 2
     path.chmod(0o444)
